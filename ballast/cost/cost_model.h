@@ -1,0 +1,55 @@
+// Predicted time of the parts of a training step. Every algorithm that compares plans asks this interface and no other,
+// so "equal work" means the same thing to the packer, the sharder and the simulator (requirements W3, W6).
+// Costs are of this rank's device; attention and layer are of ONE layer.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ballast/base/units.h"
+#include "ballast/ir/hardware_profile.h"
+#include "ballast/ir/packed_step.h"
+#include "ballast/ir/shard_plan.h"
+#include "ballast/spec/model_spec.h"
+
+namespace ballast {
+
+enum class Pass { forward, backward };
+enum class Collective { all_reduce, all_gather, reduce_scatter, send };
+
+class CostModel {
+ public:
+  virtual ~CostModel() = default;
+
+  // Attention of one layer over one block: queries rows that end with the block's last key (see AttentionBlock).
+  virtual Seconds attention(Pass pass, const AttentionBlock& block) const = 0;
+  // Everything of one layer that is linear in tokens.
+  virtual Seconds layer(Pass pass, Tokens tokens) const = 0;
+  virtual Seconds embedding(Pass pass, Tokens tokens) const = 0;
+  virtual Seconds head(Pass pass, Tokens tokens) const = 0;  // final norm, logits, loss
+  virtual Seconds optimizer(std::int64_t parameters) const = 0;
+  // `bytes` as in CollectivePoint. A group of one costs nothing.
+  virtual Seconds collective(Collective operation, int ranks, Bytes bytes) const = 0;
+  // Bytes of one token's keys and values in one layer, and of one token's activation between stages.
+  virtual Bytes kv_bytes_per_token() const = 0;
+  virtual Bytes activation_bytes_per_token() const = 0;
+
+  // "profile of AMD EPYC, float32" or "synthetic 24576 a token, 1 a squared token": said with every figure it yields.
+  virtual std::string name() const = 0;
+
+  // Whole model, forward and backward: the quadratic part and the part linear in tokens of one document, W_a and W_l
+  // of WLB-LLM. Work of a micro-batch is their sum over its documents.
+  virtual Seconds document_attention(Tokens length) const = 0;
+  virtual Seconds document_linear(Tokens length) const = 0;
+  Seconds document(Tokens length) const { return document_attention(length) + document_linear(length); }
+  Seconds micro_batch(const MicroBatch& micro_batch) const;
+};
+
+// A document of L tokens costs a L + b L^2 (the CLI's --cost A,B), in arbitrary units called seconds. The quadratic part
+// is attributed to query-key pairs; communication is free; backward is counted within: forward 1/3, backward 2/3.
+std::unique_ptr<CostModel> make_synthetic_cost(double a, double b);
+
+// From measured points, interpolated (see profile_cost.cpp for how). Throws UserError naming what the profile lacks.
+std::unique_ptr<CostModel> make_profile_cost(HardwareProfile profile, const ModelSpec& model);
+
+}  // namespace ballast

@@ -1,0 +1,57 @@
+// Packers decide which documents share a micro-batch. A packer is fed one global batch of documents at a time, in
+// arrival order, and returns the steps that have become ready; its whole memory is a PackerState value, so a run can
+// stop after any step and go on with the same bytes (requirement W12). Nothing is lost or seen twice: documents in are
+// documents out plus documents held.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ballast/cost/cost_model.h"
+#include "ballast/ir/packed_step.h"
+#include "ballast/spec/run_spec.h"
+
+namespace ballast {
+
+struct PackingCounts {
+  std::int64_t documents_in = 0;
+  std::int64_t documents_out = 0;  // parts count once each
+  std::int64_t truncated = 0;      // documents shortened to the window, and the tokens that lost them
+  Tokens truncated_tokens = 0;
+  std::int64_t split = 0;          // documents cut into several parts
+  std::int64_t parts = 0;          // parts these became
+  bool operator==(const PackingCounts&) const = default;
+};
+
+// Everything a packer remembers between steps.
+struct PackerState {
+  std::int64_t next_step = 0;                     // number of the next step it will return
+  std::int64_t batches_taken = 0;                 // global batches fed so far
+  std::vector<Document> pending;                  // left over or gathered, in order
+  std::vector<std::deque<Document>> queues;       // outlier queues by band
+  PackingCounts counts;
+  bool operator==(const PackerState&) const = default;
+};
+
+class Packer {
+ public:
+  virtual ~Packer() = default;
+
+  // Takes the documents of one global batch (about N windows of tokens), in arrival order; returns ready steps, none or
+  // several. `due_step` of each document must be set. REQUIRES: no document is longer than the cap (see Intake).
+  virtual std::vector<PackedStep> add(std::vector<Document> batch) = 0;
+  // At the end of the data: steps that empty the packer. Nothing is held afterwards.
+  virtual std::vector<PackedStep> flush() = 0;
+
+  virtual const PackerState& state() const = 0;
+  virtual void restore(PackerState state) = 0;
+};
+
+// Throws UserError for an unknown name (with the nearest) or a spec with violations. `cost` must outlive the packer.
+std::unique_ptr<Packer> make_packer(const PackingSpec& spec, const CostModel& cost);
+std::vector<std::string> packer_names();
+
+}  // namespace ballast

@@ -1,0 +1,32 @@
+// Sharders decide which context parallel rank holds which tokens of a micro-batch. A sharder is a pure function to a
+// ShardPlan; any document length (0 included) and any degree are right.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ballast/cost/cost_model.h"
+#include "ballast/ir/packed_step.h"
+#include "ballast/ir/shard_plan.h"
+
+namespace ballast {
+
+// W7: the packed sequence in 2C chunks, rank i takes chunks i and 2C-1-i.
+ShardPlan shard_per_sequence(const std::vector<Tokens>& cu_seqlens, int num_ranks);
+
+// W8: each document's largest multiple of 2C tokens in 2C chunks, the left-over tokens of all documents round robin.
+ShardPlan shard_per_document(const std::vector<Tokens>& cu_seqlens, int num_ranks);
+
+// Predicted time of one layer's attention, forward and backward, with the gather of keys and values: by rank.
+std::vector<Seconds> predict_attention(const ShardPlan& plan, const CostModel& cost);
+
+// W9: whichever of the two has the faster slowest rank by predict_attention; on a tie per_sequence, which has fewer
+// blocks. `sharding` of the result names the choice.
+ShardPlan shard_adaptive(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost);
+
+// By name: per-sequence, per-document, adaptive. Throws UserError for another, with the nearest.
+ShardPlan make_shard_plan(const std::string& sharding, const std::vector<Tokens>& cu_seqlens, int num_ranks,
+                          const CostModel& cost);
+std::vector<std::string> sharding_names();
+
+}  // namespace ballast

@@ -1,0 +1,100 @@
+#include "ballast/spec/run_spec.h"
+
+namespace ballast {
+
+std::string to_string(Precision precision) {
+  switch (precision) {
+    case Precision::float64: return "float64";
+    case Precision::float32: return "float32";
+    case Precision::bfloat16: return "bfloat16";
+  }
+  return "?";
+}
+
+std::string to_string(Oversize oversize) {
+  switch (oversize) {
+    case Oversize::truncate: return "truncate";
+    case Oversize::split: return "split";
+    case Oversize::refuse: return "refuse";
+  }
+  return "?";
+}
+
+Violations PackingSpec::violations() const {
+  Violations found;
+  if (window < 1) found.push_back("window = " + std::to_string(window) + ": must be 1 or more tokens");
+  if (micro_batches < 1) found.push_back("micro_batches = " + std::to_string(micro_batches) + ": must be 1 or more");
+  if (global_batches < 1) found.push_back("global_batches = " + std::to_string(global_batches) + ": must be 1 or more");
+  if (max_tokens < 0) found.push_back("max_tokens = " + std::to_string(max_tokens) + ": must be 0 (the window) or more");
+  if (max_tokens > 0 && max_tokens < window) {
+    found.push_back("max_tokens = " + std::to_string(max_tokens) + " is less than window = " + std::to_string(window) +
+                    ": a step of full windows would never fit");
+  }
+  if (max_delay < 0) found.push_back("max_delay = " + std::to_string(max_delay) + ": must be 0 (no bound) or more");
+  for (std::size_t i = 0; i < queues.size(); ++i) {
+    if (queues[i] < 1 || (i > 0 && queues[i] <= queues[i - 1])) {
+      found.push_back("queues: thresholds must be over 0 and rise, but entry " + std::to_string(i + 1) + " is " +
+                      std::to_string(queues[i]));
+    }
+  }
+  return found;
+}
+
+Violations RunSpec::violations() const {
+  Violations found;
+  const auto add = [&](const char* section, const Violations& inner) {
+    for (const std::string& text : inner) found.push_back(std::string("[") + section + "] " + text);
+  };
+  add("model", model.violations());
+  add("parallel", parallel.violations());
+  add("packing", packing.violations());
+  if (!found.empty()) return found;
+
+  const auto text = [](auto value) { return std::to_string(value); };
+  if (packing.micro_batches % parallel.dp != 0) {
+    found.push_back("[packing] micro_batches = " + text(packing.micro_batches) + " is not a multiple of [parallel] dp = " +
+                    text(parallel.dp) + ": every data parallel rank runs the same number");
+  }
+  if (schedule.name != "1f1b" && schedule.name != "interleaved") {
+    const std::string near = nearest_name(schedule.name, {"1f1b", "interleaved"});
+    found.push_back("[schedule] name = \"" + schedule.name + "\": must be one of 1f1b, interleaved" +
+                    (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+  }
+  if (schedule.virtual_stages < 1) found.push_back("[schedule] virtual_stages: must be 1 or more");
+  if (schedule.name == "1f1b" && schedule.virtual_stages > 1) {
+    found.push_back("[schedule] virtual_stages = " + text(schedule.virtual_stages) +
+                    " needs name = \"interleaved\": 1f1b has one stage a rank");
+  }
+  if (found.empty() && model.num_layers < parallel.pp * schedule.virtual_stages) {
+    found.push_back("[model] num_layers = " + text(model.num_layers) + " is less than the stages, [parallel] pp x [schedule] virtual_stages = " +
+                    text(parallel.pp * schedule.virtual_stages) + ": every stage needs a layer");
+  }
+  const TrainingSpec& t = training;
+  if (t.steps < 1) found.push_back("[training] steps = " + text(t.steps) + ": must be 1 or more");
+  if (!(t.lr > 0)) found.push_back("[training] lr: must be over 0");
+  if (!(t.min_lr >= 0 && t.min_lr <= t.lr)) found.push_back("[training] min_lr: must be from 0 to lr");
+  if (t.warmup_steps < 0) found.push_back("[training] warmup_steps: must be 0 or more");
+  if (!(t.weight_decay >= 0)) found.push_back("[training] weight_decay: must be 0 or more");
+  if (!(t.beta1 >= 0 && t.beta1 < 1)) found.push_back("[training] beta1: must be in [0, 1)");
+  if (!(t.beta2 >= 0 && t.beta2 < 1)) found.push_back("[training] beta2: must be in [0, 1)");
+  if (!(t.eps > 0)) found.push_back("[training] eps: must be over 0");
+  if (!(t.clip_norm >= 0)) found.push_back("[training] clip_norm: must be 0 (no clipping) or more");
+  if (t.checkpoint_every < 0) found.push_back("[training] checkpoint_every: must be 0 or more");
+  if (t.keep_checkpoints < 1) found.push_back("[training] keep_checkpoints: must be 1 or more");
+  if (!(launch.timeout_seconds > 0)) found.push_back("[launch] timeout_seconds: must be over 0");
+  if (launch.lease != "auto" && launch.lease != "on" && launch.lease != "off") {
+    found.push_back("[launch] lease = \"" + launch.lease + "\": must be one of auto, on, off");
+  }
+  if (launch.threads < 0) found.push_back("[launch] threads: must be 0 (share out the cores) or more");
+  if (synthetic_cost && synthetic_cost->size() != 2) found.push_back("[cost] synthetic: must be two numbers, [A, B]");
+  if (synthetic_cost && !profile.empty()) found.push_back("[cost] synthetic and profile exclude each other: name one");
+  return found;
+}
+
+std::vector<int> layers_per_stage(int num_layers, int num_stages) {
+  std::vector<int> layers(static_cast<std::size_t>(num_stages), num_layers / num_stages);
+  for (int stage = 0; stage < num_layers % num_stages; ++stage) ++layers[static_cast<std::size_t>(stage)];
+  return layers;
+}
+
+}  // namespace ballast

@@ -1,0 +1,22 @@
+# libtorch is the pip wheel in the project's .venv (pinned in requirements.txt), or any that Torch_DIR names.
+# Gives the target ballast_torch, with c10d's Gloo, and ballast_torch_sources(TARGET) for targets whose files include it.
+if(NOT Torch_DIR)
+  file(GLOB wheel ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch/share/cmake/Torch)
+  if(NOT wheel)
+    message(FATAL_ERROR "libtorch not found: run `make setup`, or set Torch_DIR")
+  endif()
+  set(Torch_DIR ${wheel} CACHE PATH "Folder of TorchConfig.cmake")
+endif()
+find_package(Torch REQUIRED)
+
+find_path(GLOO_INCLUDE_DIR gloo/config.h REQUIRED DOC "Headers of libgloo-dev; the code is in libtorch")
+
+add_library(ballast_torch INTERFACE)
+target_include_directories(ballast_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS} ${GLOO_INCLUDE_DIR})
+target_compile_definitions(ballast_torch INTERFACE USE_C10D_GLOO USE_DISTRIBUTED)
+target_link_libraries(ballast_torch INTERFACE ${TORCH_LIBRARIES})
+
+# libtorch's headers do not survive our warnings; ours do.
+function(ballast_torch_sources target)
+  target_compile_options(${target} PRIVATE -Wno-conversion -Wno-sign-conversion -Wno-pedantic)
+endfunction()
