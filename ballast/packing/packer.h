@@ -4,37 +4,16 @@
 // documents out plus documents held.
 #pragma once
 
-#include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "ballast/cost/cost_model.h"
 #include "ballast/ir/packed_step.h"
+#include "ballast/ir/packer_state.h"
 #include "ballast/spec/run_spec.h"
 
 namespace ballast {
-
-struct PackingCounts {
-  std::int64_t documents_in = 0;
-  std::int64_t documents_out = 0;  // parts count once each
-  std::int64_t truncated = 0;      // documents shortened to the window, and the tokens that lost them
-  Tokens truncated_tokens = 0;
-  std::int64_t split = 0;          // documents cut into several parts
-  std::int64_t parts = 0;          // parts these became
-  bool operator==(const PackingCounts&) const = default;
-};
-
-// Everything a packer remembers between steps.
-struct PackerState {
-  std::int64_t next_step = 0;                     // number of the next step it will return
-  std::int64_t batches_taken = 0;                 // global batches fed so far
-  std::vector<Document> pending;                  // left over or gathered, in order
-  std::vector<std::deque<Document>> queues;       // outlier queues by band
-  PackingCounts counts;
-  bool operator==(const PackerState&) const = default;
-};
 
 class Packer {
  public:

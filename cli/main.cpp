@@ -1,0 +1,28 @@
+// ballast: one program, one verb a job. Exit 0: done; 1: the work failed or is infeasible; 2: the input is at fault.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "ballast/base/error.h"
+#include "cli/verbs.h"
+
+int main(int argc, char** argv) {
+  CLI::App app{"Ballast: trains language models on documents of any length, with every rank equally busy."};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "ballast 0.1.0");
+
+  try {
+    app.parse(argc, argv);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    std::fprintf(stderr, "ballast: %s\n", error.what());
+    return 2;
+  } catch (const ballast::UserError& error) {
+    std::fprintf(stderr, "ballast: %s\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "ballast: %s\n", error.what());
+    return 1;
+  }
+}
