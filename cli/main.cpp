@@ -4,10 +4,11 @@
 #include <exception>
 
 #include "ballast/base/error.h"
+#include "cli/usage_error.h"
 #include "cli/verbs.h"
 
 int main(int argc, char** argv) {
-  CLI::App app{"Ballast: trains language models on documents of any length, with every rank equally busy."};
+  CLI::App app{"Ballast: trains language models on documents of any length, with every rank equally busy.", "ballast"};
   app.require_subcommand(1);
   app.set_version_flag("--version", "ballast 0.1.0");
 
@@ -16,7 +17,7 @@ int main(int argc, char** argv) {
     return 0;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    std::fprintf(stderr, "ballast: %s\n", error.what());
+    std::fprintf(stderr, "%s\n", ballast::cli::usage_error(app, error).c_str());
     return 2;
   } catch (const ballast::UserError& error) {
     std::fprintf(stderr, "ballast: %s\n", error.what());

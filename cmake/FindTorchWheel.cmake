@@ -24,6 +24,7 @@ target_precompile_headers(ballast_torch_pch PRIVATE <ATen/ATen.h> <torch/csrc/au
 
 # libtorch's headers do not survive our strictest warnings.
 function(ballast_torch_sources target)
+  target_link_libraries(${target} PUBLIC ballast_torch)
   target_compile_options(${target} PRIVATE -Wno-conversion -Wno-sign-conversion -Wno-pedantic)
   target_precompile_headers(${target} REUSE_FROM ballast_torch_pch)
 endfunction()

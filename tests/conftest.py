@@ -6,22 +6,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-@pytest.fixture(scope="session")
-def program():
-    """Path of the command line, build/ballast."""
-    path = ROOT / "build" / "ballast"
-    assert path.exists(), f"{path} is not built: run `make build`"
-    return path
+PROGRAM = ROOT / "build" / "ballast"
 
 
 @pytest.fixture
-def ballast(program, tmp_path):
+def ballast(tmp_path):
     """Runs `ballast ARGUMENTS...` in an empty folder; gives exit code, stdout and stderr."""
 
     def run(*arguments, cwd=tmp_path, stdin="", timeout=120):
-        return subprocess.run([program, *map(str, arguments)], cwd=cwd, input=stdin, capture_output=True, text=True,
+        return subprocess.run([PROGRAM, *map(str, arguments)], cwd=cwd, input=stdin, capture_output=True, text=True,
                               timeout=timeout)
 
     return run
