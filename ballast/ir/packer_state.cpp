@@ -9,6 +9,7 @@ Tokens PackerState::held_tokens() const {
   for (const auto& queue : queues) {
     for (const Document& document : queue) sum += document.length;
   }
+  for (const PackedStep& packed : ready) sum += packed.num_tokens();
   return sum;
 }
 
@@ -24,6 +25,10 @@ Violations PackerState::violations() const {
   check(pending);
   check(intake);
   for (const auto& queue : queues) check(queue);
+  for (const PackedStep& packed : ready) {
+    for (const MicroBatch& micro_batch : packed.micro_batches) check(micro_batch.documents);
+  }
+  if (window_position < 0) found.push_back("window_position must be 0 or more");
   return found;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ballast/ir/document.h"
+#include "ballast/ir/packed_step.h"
 
 namespace ballast {
 
@@ -23,7 +24,9 @@ struct PackerState {
   std::int64_t batches_taken = 0;             // global batches fed so far
   std::vector<Document> pending;              // left over, or gathered for the next step, in order
   std::vector<std::vector<Document>> queues;  // outlier queues by band, oldest first
+  std::vector<PackedStep> ready;              // packed, not yet handed out: a packer may make several steps at once
   std::vector<Document> intake;               // taken from the stream, not yet given to the packer
+  Tokens window_position = 0;                 // where documents are cut at windows: tokens in the window being filled
   PackingCounts counts;
 
   Tokens held_tokens() const;

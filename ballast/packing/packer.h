@@ -20,10 +20,16 @@ class Packer {
   virtual ~Packer() = default;
 
   // Takes the documents of one global batch (about N windows of tokens), in arrival order; returns ready steps, none or
-  // several. `due_step` of each document must be set. REQUIRES: no document is longer than the cap (see Intake).
+  // several. `due_step` of each document must be set. REQUIRES: no document is longer than the window (see intake.h).
   virtual std::vector<PackedStep> add(std::vector<Document> batch) = 0;
-  // At the end of the data: steps that empty the packer. Nothing is held afterwards.
-  virtual std::vector<PackedStep> flush() = 0;
+  // At the end of the data: takes the last documents, too few for a global batch, and returns the steps that empty the
+  // packer. Nothing is held afterwards.
+  virtual std::vector<PackedStep> flush(std::vector<Document> last_batch) = 0;
+  std::vector<PackedStep> flush() { return flush({}); }
+
+  // Tokens left over from earlier steps that the next step will pack, so that it takes fewer new ones: a step takes
+  // documents until it holds N windows of tokens. Documents parked in a queue until N of them meet do not count.
+  virtual Tokens backlog_tokens() const = 0;
 
   virtual const PackerState& state() const = 0;
   virtual void restore(PackerState state) = 0;

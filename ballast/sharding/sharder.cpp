@@ -1,0 +1,109 @@
+#include "ballast/sharding/sharder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ballast/base/error.h"
+
+namespace ballast {
+
+namespace {
+
+// Appends to a rank's ranges, joining it to the last where they touch.
+void append(std::vector<TokenRange>& ranges, TokenRange range) {
+  if (range.empty()) return;
+  if (!ranges.empty() && ranges.back().end == range.begin) {
+    ranges.back().end = range.end;
+  } else {
+    ranges.push_back(range);
+  }
+}
+
+ShardPlan empty_plan(const char* name, const std::vector<Tokens>& cu_seqlens, int num_ranks) {
+  if (num_ranks < 1) throw UserError("cp = " + std::to_string(num_ranks) + ": must be 1 or more");
+  ShardPlan plan{.sharding = name, .cu_seqlens = cu_seqlens, .ranges = {}};
+  plan.ranges.resize(static_cast<std::size_t>(num_ranks));
+  return plan;
+}
+
+// Rank that holds chunk c of 2C: chunks i and 2C-1-i make a pair of one early and one late chunk, whose causal work is
+// the same for every i.
+std::size_t rank_of_chunk(std::size_t chunk, std::size_t num_ranks) {
+  return std::min(chunk, 2 * num_ranks - 1 - chunk);
+}
+
+}  // namespace
+
+ShardPlan shard_per_sequence(const std::vector<Tokens>& cu_seqlens, int num_ranks) {
+  ShardPlan plan = empty_plan("per_sequence", cu_seqlens, num_ranks);
+  const auto ranks = static_cast<std::size_t>(num_ranks);
+  const Tokens chunk = plan.num_tokens() / (2 * num_ranks);
+  const Tokens rest = plan.num_tokens() % (2 * num_ranks);  // chunks longer by one: first one a rank, then a second
+  const auto longer = [&](std::size_t c) {
+    return c < ranks ? static_cast<Tokens>(c) < rest : static_cast<Tokens>(ranks + rank_of_chunk(c, ranks)) < rest;
+  };
+  Tokens at = 0;
+  for (std::size_t c = 0; c < 2 * ranks; ++c) {
+    const Tokens end = at + chunk + (longer(c) ? 1 : 0);
+    append(plan.ranges[rank_of_chunk(c, ranks)], {at, end});
+    at = end;
+  }
+  return plan;
+}
+
+ShardPlan shard_per_document(const std::vector<Tokens>& cu_seqlens, int num_ranks) {
+  ShardPlan plan = empty_plan("per_document", cu_seqlens, num_ranks);
+  const auto ranks = static_cast<std::size_t>(num_ranks);
+  std::size_t next_rank = 0;  // of the round robin, which goes on from document to document
+  for (std::size_t d = 0; d + 1 < cu_seqlens.size(); ++d) {
+    const Tokens end = cu_seqlens[d + 1];
+    Tokens at = cu_seqlens[d];
+    const Tokens chunk = (end - at) / (2 * num_ranks);
+    for (std::size_t c = 0; chunk > 0 && c < 2 * ranks; ++c, at += chunk) {
+      append(plan.ranges[rank_of_chunk(c, ranks)], {at, at + chunk});
+    }
+    for (; at < end; ++at, next_rank = (next_rank + 1) % ranks) append(plan.ranges[next_rank], {at, at + 1});
+  }
+  return plan;
+}
+
+std::vector<Seconds> predict_attention(const ShardPlan& plan, const CostModel& cost) {
+  const Bytes gathered = plan.num_tokens() * cost.kv_bytes_per_token();
+  const Seconds exchange = cost.collective(Collective::all_gather, plan.num_ranks(), gathered) +
+                           cost.collective(Collective::reduce_scatter, plan.num_ranks(), gathered);
+  std::vector<Seconds> seconds;
+  seconds.reserve(plan.ranges.size());
+  for (int rank = 0; rank < plan.num_ranks(); ++rank) {
+    Seconds sum = exchange;
+    for (const AttentionBlock& block : plan.attention_blocks(rank)) {
+      sum += cost.attention(Pass::forward, block) + cost.attention(Pass::backward, block);
+    }
+    seconds.push_back(sum);
+  }
+  return seconds;
+}
+
+ShardPlan shard_adaptive(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost) {
+  ShardPlan per_sequence = shard_per_sequence(cu_seqlens, num_ranks);
+  if (num_ranks == 1) return per_sequence;  // both are the same plan; nothing to predict, so no profile entry is needed
+  ShardPlan per_document = shard_per_document(cu_seqlens, num_ranks);
+  const auto slowest = [&](const ShardPlan& plan) {
+    const std::vector<Seconds> seconds = predict_attention(plan, cost);
+    return *std::max_element(seconds.begin(), seconds.end());
+  };
+  return slowest(per_document) < slowest(per_sequence) ? per_document : per_sequence;
+}
+
+std::vector<std::string> sharding_names() { return {"per-sequence", "per-document", "adaptive"}; }
+
+ShardPlan make_shard_plan(const std::string& sharding, const std::vector<Tokens>& cu_seqlens, int num_ranks,
+                          const CostModel& cost) {
+  if (sharding == "per-sequence") return shard_per_sequence(cu_seqlens, num_ranks);
+  if (sharding == "per-document") return shard_per_document(cu_seqlens, num_ranks);
+  if (sharding == "adaptive") return shard_adaptive(cu_seqlens, num_ranks, cost);
+  const std::string near = nearest_name(sharding, sharding_names());
+  throw UserError("sharding = \"" + sharding + "\": must be one of " + join(sharding_names()) +
+                  (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+}
+
+}  // namespace ballast
