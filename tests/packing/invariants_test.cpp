@@ -39,8 +39,8 @@ rc::Gen<Case> any_case() {
     c.spec.max_delay = *rc::gen::element(0, 0, 1, 3);
     c.spec.oversize = *rc::gen::element(Oversize::truncate, Oversize::split);
     c.spec.cut_at_windows = *rc::gen::arbitrary<bool>();
-    c.spec.queues = *rc::gen::element<std::vector<Tokens>>({}, {c.spec.window}, {1 + c.spec.window / 2, 1 + c.spec.window},
-                                                          {1, 2, 3 + c.spec.window / 2});
+    c.spec.queues = *rc::gen::elementOf(std::vector<std::vector<Tokens>>{
+        {}, {c.spec.window}, {1 + c.spec.window / 2, 1 + c.spec.window}, {1, 2, 3 + c.spec.window / 2}});
     c.lengths = *rc::gen::container<std::vector<Tokens>>(
         rc::gen::oneOf(rc::gen::inRange<Tokens>(0, 2), rc::gen::inRange<Tokens>(0, c.spec.window + 1),
                        rc::gen::inRange<Tokens>(0, 3 * c.spec.window)));
