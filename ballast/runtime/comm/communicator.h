@@ -12,11 +12,26 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "ballast/base/error.h"
 
 namespace ballast {
 
-// Told around every blocking wait, on the thread that waits.
+// A peer did not answer in time or is gone. Told apart from other failures because it is mostly a consequence: the rank
+// it names is where to look.
+class CommunicationError : public RunError {
+ public:
+  CommunicationError(const std::string& what, std::vector<int> ranks, bool was_timeout)
+      : RunError(what), lost_ranks(std::move(ranks)), timed_out(was_timeout) {}
+
+  std::vector<int> lost_ranks;  // global; empty where not known
+  bool timed_out;               // false: the connection ended
+};
+
+// Told around every blocking wait, on the thread that waits. A wait that fails has no end: the rank is about to stop
+// and should neither take its core again nor forget what it waited for.
 class WaitObserver {
  public:
   virtual ~WaitObserver() = default;
@@ -46,10 +61,10 @@ class Communicator {
   virtual void broadcast(at::Tensor tensor, int root) = 0;
 
   // local_RX: this rank's rows[rank()] rows of any shape X -> all ranks' rows in rank order, sum(rows) of them. Row
-  // counts may differ and may be 0; every rank passes the same `rows`.
+  // counts may differ and may be 0; every rank passes the same `rows`. The result may share local_RX's memory.
   virtual at::Tensor all_gather_rows(const at::Tensor& local_RX, const std::vector<std::int64_t>& rows) = 0;
   // The reverse: full_RX with sum(rows) rows on every rank -> the sum over ranks of this rank's rows, added in rank
-  // order, so that the result is the same bits every time.
+  // order, so that the result is the same bits every time. The result may share full_RX's memory.
   virtual at::Tensor reduce_scatter_rows(const at::Tensor& full_RX, const std::vector<std::int64_t>& rows) = 0;
 
   // Asynchronous; both sides know shape and type from the plan. One tag is first in, first out. Contiguous tensors.

@@ -1,0 +1,45 @@
+// The Gloo backend: groups of ranks over TCP, through libtorch's c10d.
+//
+// A GlooNetwork is one rank's end: a listening socket and one I/O thread, shared by all groups the rank is in. Groups may
+// be used side by side, each by one thread at a time; the network lives at least as long as they do.
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ballast/base/units.h"
+#include "ballast/runtime/comm/communicator.h"
+
+namespace gloo::transport {
+class Device;
+}
+
+namespace ballast {
+
+struct GlooOptions {
+  std::string address = "127.0.0.1";  // of the interface to listen on: loopback unless told otherwise
+  Seconds timeout = 60;               // longest wait for a peer, at the start and later
+  WaitObserver* observer = nullptr;   // told of every wait; outlives the groups
+};
+
+class GlooNetwork {
+ public:
+  // `store`: where ranks find each other; the same contents for all ranks. Throws RunError where the address cannot be
+  // bound.
+  GlooNetwork(c10::intrusive_ptr<c10d::Store> store, GlooOptions options);
+
+  // Joins the group `name` of the global ranks `members`, as their `rank_in_group`-th; returns once all have joined.
+  // Every member passes the same name and members; a name is used once on a store. A group of one returns at once.
+  // Throws CommunicationError where not all join within the time-out.
+  std::unique_ptr<Communicator> join(const std::string& name, const std::vector<int>& members, int rank_in_group);
+
+ private:
+  c10::intrusive_ptr<c10d::Store> store_;
+  GlooOptions options_;
+  std::shared_ptr<gloo::transport::Device> device_;
+};
+
+}  // namespace ballast
