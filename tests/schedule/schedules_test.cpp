@@ -116,7 +116,8 @@ TEST(Schedules, InterleavedKeepsItsWarmUpAndOneMoreInFlight) {
 
 TEST(Schedules, BackwardsOfAStageFollowTheOrderOfItsForwards) {
   for_every_pipeline([](int ranks, int virtual_stages, int micro_batches) {
-    for (const auto& actions : interleaved(ranks, virtual_stages, micro_batches).ranks) {
+    const Schedule schedule = interleaved(ranks, virtual_stages, micro_batches);
+    for (const auto& actions : schedule.ranks) {
       std::map<std::pair<int, ActionKind>, int> next;
       for (const Action& action : actions) EXPECT_EQ(action.micro_batch, (next[{action.stage, action.kind}]++));
     }
@@ -148,7 +149,8 @@ TEST(Schedules, AreThoseOfTheGoldenFiles) {
 }
 
 TEST(Schedules, OfOneRankSendNothing) {
-  for (const Action& action : make_schedule({"interleaved", 3}, 1, 4).ranks[0]) {
+  const Schedule schedule = make_schedule({"interleaved", 3}, 1, 4);
+  for (const Action& action : schedule.ranks[0]) {
     EXPECT_TRUE(action.kind == ActionKind::F || action.kind == ActionKind::B) << to_string(action);
   }
 }
