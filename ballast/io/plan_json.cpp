@@ -57,6 +57,20 @@ json write_ranges(const ShardPlan& plan) {
   return ranks;
 }
 
+json write(const PackedStep& step) {
+  json micro_batches = json::array();
+  for (const MicroBatch& micro_batch : step.micro_batches) micro_batches.push_back(write(micro_batch));
+  return {{"version", kPackedStepVersion}, {"step", step.step}, {"micro_batches", std::move(micro_batches)}};
+}
+
+PackedStep read_packed_step(const JsonReader& reader) {
+  reader.expect_version(kPackedStepVersion);
+  reader.expect_keys({"version", "step", "micro_batches"});
+  PackedStep step{.step = reader["step"].integer(0), .micro_batches = {}};
+  for (const JsonReader& item : reader["micro_batches"].items()) step.micro_batches.push_back(read_micro_batch(item));
+  return step;
+}
+
 // `cu_seqlens`: the boundaries where the text has none.
 ShardPlan read_shard_plan(const JsonReader& reader, const std::vector<Tokens>* cu_seqlens) {
   reader.expect_keys({"sharding", "cu_seqlens", "ranges"});
@@ -93,20 +107,11 @@ void for_each_line(const std::filesystem::path& path, const Read& read) {
 
 }  // namespace
 
-std::string to_json(const PackedStep& step) {
-  json micro_batches = json::array();
-  for (const MicroBatch& micro_batch : step.micro_batches) micro_batches.push_back(write(micro_batch));
-  return json{{"version", kPackedStepVersion}, {"step", step.step}, {"micro_batches", std::move(micro_batches)}}.dump();
-}
+std::string to_json(const PackedStep& step) { return write(step).dump(); }
 
 PackedStep packed_step_from_json(std::string_view text, std::string_view where) {
   const json document = parse_json(text, where);
-  const JsonReader reader(document, where);
-  reader.expect_version(kPackedStepVersion);
-  reader.expect_keys({"version", "step", "micro_batches"});
-  PackedStep step{.step = reader["step"].integer(0), .micro_batches = {}};
-  for (const JsonReader& item : reader["micro_batches"].items()) step.micro_batches.push_back(read_micro_batch(item));
-  return step;
+  return read_packed_step(JsonReader(document, where));
 }
 
 std::string to_json(const ShardPlan& plan) {
@@ -187,13 +192,17 @@ StepPlan step_plan_from_json(std::string_view text, std::string_view where) {
 std::string to_json(const PackerState& state) {
   json queues = json::array();
   for (const auto& queue : state.queues) queues.push_back(write(queue));
+  json ready = json::array();
+  for (const PackedStep& step : state.ready) ready.push_back(write(step));
   const PackingCounts& counts = state.counts;
   return json{{"version", kPackerStateVersion},
               {"next_step", state.next_step},
               {"batches_taken", state.batches_taken},
               {"pending", write(state.pending)},
               {"queues", std::move(queues)},
+              {"ready", std::move(ready)},
               {"intake", write(state.intake)},
+              {"window_position", state.window_position},
               {"counts",
                {{"documents_in", counts.documents_in},
                 {"documents_out", counts.documents_out},
@@ -207,13 +216,16 @@ PackerState packer_state_from_json(std::string_view text, std::string_view where
   const json document = parse_json(text, where);
   const JsonReader reader(document, where);
   reader.expect_version(kPackerStateVersion);
-  reader.expect_keys({"version", "next_step", "batches_taken", "pending", "queues", "intake", "counts"});
+  reader.expect_keys({"version", "next_step", "batches_taken", "pending", "queues", "ready", "intake", "window_position",
+                      "counts"});
   PackerState state;
   state.next_step = reader["next_step"].integer();
   state.batches_taken = reader["batches_taken"].integer();
   state.pending = read_documents(reader["pending"]);
   for (const JsonReader& queue : reader["queues"].items()) state.queues.push_back(read_documents(queue));
+  for (const JsonReader& step : reader["ready"].items()) state.ready.push_back(read_packed_step(step));
   state.intake = read_documents(reader["intake"]);
+  state.window_position = reader["window_position"].tokens();
   const JsonReader counts = reader["counts"];
   counts.expect_keys({"documents_in", "documents_out", "truncated", "truncated_tokens", "split"});
   state.counts = {.documents_in = counts["documents_in"].integer(0),

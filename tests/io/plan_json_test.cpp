@@ -85,7 +85,9 @@ RC_GTEST_PROP(PlanJson, PackerStatesRoundTrip, ()) {
                           .batches_taken = *count,
                           .pending = *documents,
                           .queues = *rc::gen::container<std::vector<std::vector<Document>>>(documents),
+                          .ready = {PackedStep{.step = *count, .micro_batches = {{.documents = *documents}, {}}}},
                           .intake = *documents,
+                          .window_position = *count,
                           .counts = {*count, *count, *count, *count, *count}};
   RC_ASSERT(packer_state_from_json(to_json(state), "text") == state);
 }
