@@ -1,0 +1,59 @@
+// What every rank does in one step, as a list of operations with known durations: the common form of a prediction
+// (durations from the cost model, predict.h) and of a replay (durations from a measured timeline, replay.h). The engine
+// runs it and writes a timeline.
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include "ballast/base/error.h"
+#include "ballast/ir/timeline.h"
+
+namespace ballast {
+
+struct Op {
+  enum class Kind {
+    begin,       // opens a span of a compute kind; the operations up to its `end` lie inside
+    end,
+    compute,     // the rank works for `seconds`
+    collective,  // begins when its last member arrives and lasts `seconds`; members are label.axis of the rank
+    send,        // the rank works for `seconds`, then the message is on its way; never blocks
+    receive,     // begins when this rank is here and the message was sent, and lasts `seconds`
+  };
+
+  Kind kind = Kind::compute;
+  Span label;           // of all but compute and end: kind, stage, micro-batch, layer, bytes, peer, axis
+  Seconds seconds = 0;
+};
+
+Op begin_span(const Span& label);
+Op end_span();
+Op compute(Seconds seconds);
+// Collective, send or receive, by label.kind.
+Op communicate(const Span& label, Seconds seconds);
+
+struct Program {
+  std::int64_t step = 0;
+  ParallelDims dims;
+  std::vector<std::vector<Op>> ranks;
+
+  // A list a rank, spans closed that were opened, durations finite and 0 or more, peers and groups that exist.
+  Violations violations() const;
+};
+
+// Names the message that a send or receive span is about, alike on both sides.
+struct MessageKey {
+  int from = 0;
+  int to = 0;
+  bool forward = true;
+  int stage = 0;  // of the sender
+  int micro_batch = 0;
+  auto operator<=>(const MessageKey&) const = default;
+};
+// REQUIRES: kind is a send or receive.
+MessageKey message_of(const Span& span, int rank);
+bool is_send(SpanKind kind);
+bool is_receive(SpanKind kind);
+
+}  // namespace ballast
