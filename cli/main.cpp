@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Ballast: trains language models on documents of any length, with every rank equally busy.", "ballast"};
   app.require_subcommand(1);
   app.set_version_flag("--version", "ballast 0.1.0");
+  ballast::cli::add_corpus(app);
 
   try {
     app.parse(argc, argv);

@@ -7,4 +7,6 @@
 
 namespace ballast::cli {
 
+void add_corpus(CLI::App& app);
+
 }  // namespace ballast::cli
