@@ -1,0 +1,41 @@
+#include "ballast/planner/step_stream.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "ballast/planner/imbalance.h"
+#include "ballast/simulate/predict.h"
+
+namespace ballast {
+
+StepStream::StepStream(const RunSpec& run, const CostModel& cost, DocumentStream documents)
+    : run_(run),
+      cost_(cost),
+      settings_(step_plan_settings(run)),
+      documents_(std::move(documents)),
+      packed_(run.packing, cost, [this] { return documents_.next(); }) {}
+
+std::optional<PlannedStep> StepStream::next() {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::optional<PackedStep> packed = packed_.next();
+  if (!packed) return std::nullopt;
+  // Gradients are accumulated in float32 even where the model computes in bfloat16.
+  const Bytes gradient_bytes = run_.training.precision == Precision::float64 ? 8 : 4;
+  PlannedStep step;
+  step.plan = make_step_plan(*packed, settings_, cost_);
+  step.predicted = predict(step.plan, run_.model, cost_, gradient_bytes);
+  for (const Span& span : step.predicted.spans) step.predicted_seconds = std::max(step.predicted_seconds, span.end);
+  step.imbalance_micro_batch = micro_batch_imbalance(*packed, cost_);
+  step.imbalance_cp = cp_imbalance(step.plan, cost_);
+  step.planning_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return step;
+}
+
+void StepStream::restore(const PackerState& state) {
+  packed_.restore(state);
+  const std::int64_t taken = state.counts.documents_in;
+  documents_.seek({.epoch = taken / documents_.num_documents(), .index = taken % documents_.num_documents()});
+}
+
+}  // namespace ballast

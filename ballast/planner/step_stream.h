@@ -1,0 +1,52 @@
+// Step after step of a run, planned: documents in the stream's order, packed, assigned, sharded, scheduled and
+// predicted. Every rank may run one: the same run, corpus and state give the same plans. One thread at a time.
+#pragma once
+
+#include <optional>
+
+#include "ballast/cost/cost_model.h"
+#include "ballast/ir/packer_state.h"
+#include "ballast/ir/step_plan.h"
+#include "ballast/ir/timeline.h"
+#include "ballast/packing/packed_stream.h"
+#include "ballast/planner/make_step_plan.h"
+#include "ballast/spec/run_spec.h"
+#include "ballast/workload/document_stream.h"
+
+namespace ballast {
+
+struct PlannedStep {
+  StepPlan plan;
+  Timeline predicted;               // of this step alone, from time 0
+  Seconds predicted_seconds = 0;
+  Seconds planning_seconds = 0;     // wall-clock this step's planning took
+  double imbalance_micro_batch = 1; // predicted
+  double imbalance_cp = 1;          // predicted
+};
+
+class StepStream {
+ public:
+  // `cost` must outlive the stream. Throws UserError as make_packer does. REQUIRES: the run has no violations.
+  StepStream(const RunSpec& run, const CostModel& cost, DocumentStream documents);
+  StepStream(const StepStream&) = delete;
+  StepStream& operator=(const StepStream&) = delete;
+
+  // Nothing once the corpus has ended (a stream of a fixed number of epochs). Throws UserError where a document is
+  // refused.
+  std::optional<PlannedStep> next();
+
+  // What to go on from after the last step returned: the packer's state, whose documents_in is also the position in the
+  // stream. Restored into a stream of the same packing, seed and corpus, whatever its parallel layout, it gives the
+  // same packed steps (requirement W12).
+  PackerState state() const { return packed_.state(); }
+  void restore(const PackerState& state);
+
+ private:
+  RunSpec run_;
+  const CostModel& cost_;
+  StepPlanSettings settings_;
+  DocumentStream documents_;
+  PackedStream packed_;
+};
+
+}  // namespace ballast
