@@ -126,6 +126,15 @@ def test_a_failed_python_download_is_one_line_and_is_tried_again(machine):
     assert machine.setup("dev").returncode == 0
 
 
+def test_a_failure_without_an_error_line_shows_the_last_line(machine):
+    machine.write("apt-fails", "first\nno space left\n\n")
+    done = machine.setup("dev")
+    assert done.returncode == 1
+    assert "no space left (log: build/logs/apt-update.log)" in done.stderr
+    machine.write("apt-fails", "")
+    assert "no output yet" in machine.setup("dev").stderr
+
+
 def test_an_unknown_argument_is_refused(machine):
     done = machine.setup("everything")
     assert done.returncode == 1

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "subprocess.h"
+#include "tests/runtime/launch/subprocess.h"
 
 namespace ballast {
 namespace {

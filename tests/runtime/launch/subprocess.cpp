@@ -1,4 +1,4 @@
-#include "subprocess.h"
+#include "tests/runtime/launch/subprocess.h"
 
 #include <dirent.h>
 #include <fcntl.h>
