@@ -21,6 +21,21 @@ struct Checksum {
 Checksum checksum(std::span<const std::byte> bytes);
 Checksum checksum(std::string_view bytes);
 
+// Of bytes that come in parts.
+class ChecksumStream {
+ public:
+  ChecksumStream();
+  ~ChecksumStream();
+  ChecksumStream(const ChecksumStream&) = delete;
+  ChecksumStream& operator=(const ChecksumStream&) = delete;
+
+  void add(std::string_view bytes);
+  Checksum value() const;  // of all added so far
+
+ private:
+  void* state_;  // of the library, whose header stays out of this one
+};
+
 // Of a whole file, which may be larger than memory. Throws UserError naming the path.
 Checksum checksum_of_file(const std::filesystem::path& path);
 

@@ -23,6 +23,8 @@ nlohmann::json parse_json(std::string_view text, std::string_view where) {
   } catch (const nlohmann::json::parse_error& error) {
     throw UserError(std::string(where) + ": is not JSON at byte " + std::to_string(error.byte) + " of " +
                     std::to_string(text.size()));
+  } catch (const nlohmann::json::out_of_range&) {
+    throw UserError(std::string(where) + ": is not JSON that can be read: a number in it is too large");
   }
 }
 

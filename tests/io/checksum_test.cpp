@@ -21,6 +21,14 @@ TEST(Checksum, OfAFileIsThatOfItsBytes) {
   EXPECT_THROW(checksum_of_file(folder / "none"), UserError);
 }
 
+TEST(Checksum, OfPartsIsThatOfTheWhole) {
+  ChecksumStream parts;
+  for (const char* part : {"he", "", "llo"}) parts.add(part);
+  EXPECT_EQ(parts.value(), checksum(std::string_view("hello")));
+  parts.add(std::string(5000, '!'));
+  EXPECT_EQ(parts.value(), checksum("hello" + std::string(5000, '!')));
+}
+
 TEST(Checksum, DiffersByOneBit) {
   std::string bytes(1000, 'x');
   const Checksum before = checksum(bytes);
