@@ -252,7 +252,7 @@ RunSummary run_summary_from_json(std::string_view text, std::string_view where) 
   return s;
 }
 
-std::string to_json(const CorpusSummary& corpus) {
+std::string to_json(const CorpusRecord& corpus) {
   const Json value = {{"path", corpus.path},
                       {"domains", corpus.domains},
                       {"documents", corpus.documents},
@@ -260,10 +260,10 @@ std::string to_json(const CorpusSummary& corpus) {
   return dump(value, 2) + "\n";
 }
 
-CorpusSummary corpus_summary_from_json(std::string_view text, std::string_view where) {
+CorpusRecord corpus_record_from_json(std::string_view text, std::string_view where) {
   const Json value = parse(text, where);
   const Object top(value, std::string(where));
-  CorpusSummary corpus;
+  CorpusRecord corpus;
   corpus.path = top.text_or("path", "");
   if (top.has("domains")) {
     for (const Json& name : value.at("domains")) {

@@ -94,12 +94,12 @@ struct RunSummary {
 };
 
 // corpus.json
-struct CorpusSummary {
+struct CorpusRecord {
   std::string path;
   std::vector<std::string> domains;  // a document's `domain` is an index into this
   std::int64_t documents = 0;
   Tokens tokens = 0;
-  bool operator==(const CorpusSummary&) const = default;
+  bool operator==(const CorpusRecord&) const = default;
 };
 
 }  // namespace ballast
