@@ -12,6 +12,9 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "ballast 0.1.0");
   ballast::cli::add_corpus(app);
+  ballast::cli::add_compare(app);
+  ballast::cli::add_report(app);
+  ballast::cli::add_trace(app);
 
   try {
     app.parse(argc, argv);

@@ -8,5 +8,8 @@
 namespace ballast::cli {
 
 void add_corpus(CLI::App& app);
+void add_compare(CLI::App& app);
+void add_report(CLI::App& app);
+void add_trace(CLI::App& app);
 
 }  // namespace ballast::cli
