@@ -114,8 +114,11 @@ void compare(const CompareOptions& options) {
       out["runs"].push_back(std::move(entry));
     }
     if (pairs) {
-      out["pairs"] = {{"speedups", pairs->ratios}, {"median", pairs->median},           {"min", pairs->min},
-                      {"max", pairs->max},         {"source", to_string(pair_source)}};
+      out["pairs"] = {{"speedups", pairs->ratios},
+                      {"median", pairs->median},
+                      {"min", pairs->min},
+                      {"max", pairs->max},
+                      {"source", to_string(pair_source)}};
     }
     fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
     return;
@@ -153,9 +156,10 @@ void add_compare(CLI::App& app) {
       ->check(CLI::NonNegativeNumber);
   verb->add_flag("--pairs", options->pairs, "Runs were made in turn: base, other, base, other, ...");
   verb->add_flag("--json", options->json, "One JSON object on stdout");
-  verb->footer("Example:\n  ballast compare runs/plain runs/balanced --skip-steps 2\n\n"
-               "Speed is total tokens / total step time, replayed where both runs have a replay, else measured. The\n"
-               "spread is a bootstrap over steps (90% interval); with --pairs it is the median, least and greatest pair.");
+  verb->footer(
+      "Example:\n  ballast compare runs/plain runs/balanced --skip-steps 2\n\n"
+      "Speed is total tokens / total step time, replayed where both runs have a replay, else measured. The\n"
+      "spread is a bootstrap over steps (90% interval); with --pairs it is the median, least and greatest pair.");
   verb->callback([options] { compare(*options); });
 }
 

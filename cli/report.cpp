@@ -59,8 +59,8 @@ void report(ReportFlags flags) {
   const std::string page = report_page(title, data);
   write_file_atomically(flags.out, page);
   if (flags.json) {
-    const nlohmann::ordered_json out = {{"out", flags.out}, {"page_bytes", page.size()}, {"story", data["story"]},
-                                        {"left_out", data["left_out"]}};
+    const nlohmann::ordered_json out = {
+        {"out", flags.out}, {"page_bytes", page.size()}, {"story", data["story"]}, {"left_out", data["left_out"]}};
     fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return;
   }
@@ -87,8 +87,9 @@ void add_report(CLI::App& app) {
       ->capture_default_str();
   verb->add_flag("--json", flags->json, "One JSON object on stdout");
   verb->add_flag("--quiet", flags->quiet, "Print nothing");
-  verb->footer("Example:\n  ballast report runs/plain runs/balanced --skip-steps 2 --out report.html\n\n"
-               "The page needs no network and holds everything it shows; every chart has its table below it.");
+  verb->footer(
+      "Example:\n  ballast report runs/plain runs/balanced --skip-steps 2 --out report.html\n\n"
+      "The page needs no network and holds everything it shows; every chart has its table below it.");
   verb->callback([flags] { report(*flags); });
 }
 

@@ -247,24 +247,25 @@ Json report_data(const std::vector<RunFolder>& runs, const ReportOptions& option
     std::set<std::int64_t> skip;
     for (std::size_t i = 0; i < static_cast<std::size_t>(options.skip_steps); ++i) skip.insert(run.metrics[i].step);
     const std::vector<std::string> domains = domain_names(run);
-    Json entry = {{"name", run.name},
-                  {"folder", run.path.string()},
-                  {"finished", run.finished},
-                  {"notes", run.notes},
-                  {"summary", Json::parse(to_json(run.summary))},
-                  {"corpus", {{"path", run.corpus.path}, {"documents", run.corpus.documents}, {"tokens", run.corpus.tokens}}},
-                  {"dims", {{"dp", run.summary.parallel.dp}, {"pp", run.summary.parallel.pp}, {"cp", run.summary.parallel.cp}}},
-                  {"source", to_string(source)},
-                  {"tokens_per_second",
-                   {{"measured", number(tokens_per_second(record.steps, SpeedSource::measured))},
-                    {"replayed", number(tokens_per_second(record.steps, SpeedSource::replayed))},
-                    {"predicted", number(tokens_per_second(record.steps, SpeedSource::predicted))}}},
-                  {"steps", steps_json(run.metrics)},
-                  {"domains", domains},
-                  {"lengths", lengths_json(run, domains)},
-                  {"delays", delays_json(run, domains.size())},
-                  {"causes", Json::object()},
-                  {"kinds", Json::object()}};
+    Json entry = {
+        {"name", run.name},
+        {"folder", run.path.string()},
+        {"finished", run.finished},
+        {"notes", run.notes},
+        {"summary", Json::parse(to_json(run.summary))},
+        {"corpus", {{"path", run.corpus.path}, {"documents", run.corpus.documents}, {"tokens", run.corpus.tokens}}},
+        {"dims", {{"dp", run.summary.parallel.dp}, {"pp", run.summary.parallel.pp}, {"cp", run.summary.parallel.cp}}},
+        {"source", to_string(source)},
+        {"tokens_per_second",
+         {{"measured", number(tokens_per_second(record.steps, SpeedSource::measured))},
+          {"replayed", number(tokens_per_second(record.steps, SpeedSource::replayed))},
+          {"predicted", number(tokens_per_second(record.steps, SpeedSource::predicted))}}},
+        {"steps", steps_json(run.metrics)},
+        {"domains", domains},
+        {"lengths", lengths_json(run, domains)},
+        {"delays", delays_json(run, domains.size())},
+        {"causes", Json::object()},
+        {"kinds", Json::object()}};
     RunEvidence seen{record, {}};
     for (const Timeline& timeline : run.timelines) {
       Json by_rank = Json::array();

@@ -12,7 +12,7 @@
 namespace ballast::cli {
 
 struct ReportOptions {
-  std::string command;             // shown on the page, so that it can be made again
+  std::string command;  // shown on the page, so that it can be made again
   std::string date;
   std::int64_t skip_steps = 0;
   std::size_t max_steps = 20;      // of a run whose timeline is embedded

@@ -29,9 +29,14 @@ std::string html_escaped(std::string_view text) {
   std::string safe;
   for (const char c : text) {
     switch (c) {
-      case '<': safe += "&lt;"; break;
-      case '&': safe += "&amp;"; break;
-      default: safe += c;
+      case '<':
+        safe += "&lt;";
+        break;
+      case '&':
+        safe += "&amp;";
+        break;
+      default:
+        safe += c;
     }
   }
   return safe;
@@ -40,7 +45,8 @@ std::string html_escaped(std::string_view text) {
 }  // namespace
 
 std::string report_page(std::string_view title, const nlohmann::ordered_json& data) {
-  constexpr std::array kScripts{"format.js", "charts.js", "timeline.js", "waits.js", "steps.js", "documents.js", "page.js"};
+  constexpr std::array kScripts{"format.js", "charts.js",    "timeline.js", "waits.js",
+                                "steps.js",  "documents.js", "page.js"};
   std::string script;
   for (const char* name : kScripts) script += embedded_text(name);
   std::string page(embedded_text("page.html"));

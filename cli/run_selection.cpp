@@ -34,7 +34,8 @@ std::vector<std::string> distinct_names(const std::vector<fs::path>& paths) {
     if (std::set<std::string>(names.begin(), names.end()).size() == names.size()) return names;
   }
   // The same folder given twice.
-  for (std::size_t i = 0; i < names.size(); ++i) names[i] = last_parts(paths[i], 1) + " (" + std::to_string(i + 1) + ")";
+  for (std::size_t i = 0; i < names.size(); ++i)
+    names[i] = last_parts(paths[i], 1) + " (" + std::to_string(i + 1) + ")";
   return names;
 }
 

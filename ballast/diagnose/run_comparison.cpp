@@ -45,18 +45,24 @@ Tokens total_tokens(const std::vector<StepMetrics>& steps) {
 
 std::string to_string(SpeedSource source) {
   switch (source) {
-    case SpeedSource::measured: return "measured";
-    case SpeedSource::replayed: return "replayed";
-    case SpeedSource::predicted: break;
+    case SpeedSource::measured:
+      return "measured";
+    case SpeedSource::replayed:
+      return "replayed";
+    case SpeedSource::predicted:
+      break;
   }
   return "predicted";
 }
 
 std::optional<Seconds> seconds_of(const StepMetrics& step, SpeedSource source) {
   switch (source) {
-    case SpeedSource::measured: return step.step_seconds;
-    case SpeedSource::replayed: return step.replayed_step_seconds;
-    case SpeedSource::predicted: break;
+    case SpeedSource::measured:
+      return step.step_seconds;
+    case SpeedSource::replayed:
+      return step.replayed_step_seconds;
+    case SpeedSource::predicted:
+      break;
   }
   return step.predicted_step_seconds;
 }
@@ -118,8 +124,8 @@ PairSpeedUps pair_speed_ups(const std::vector<double>& rates) {
 
 RunComparison compare_runs(const RunRecord& base, const RunRecord& other) {
   RunComparison result;
-  const bool both_replayed = speed_source(base.steps) == SpeedSource::replayed &&
-                             speed_source(other.steps) == SpeedSource::replayed;
+  const bool both_replayed =
+      speed_source(base.steps) == SpeedSource::replayed && speed_source(other.steps) == SpeedSource::replayed;
   result.source = both_replayed ? SpeedSource::replayed : SpeedSource::measured;
   result.speed = speed_up(base.steps, other.steps, result.source);
   const auto base_predicted = tokens_per_second(base.steps, SpeedSource::predicted);

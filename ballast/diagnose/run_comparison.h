@@ -4,7 +4,8 @@
 // Speed is compared by replayed step time where both runs have it for every step (ranks that share a core have no
 // meaningful wall-clock), else by measured step time. The figure is total tokens / total step time of one run over the
 // other's. Its spread is a percentile bootstrap over steps: both runs' steps are drawn again with replacement, by one
-// draw of step numbers where both have the same steps with the same tokens (paired), apart otherwise; 1000 draws, seeded.
+// draw of step numbers where both have the same steps with the same tokens (paired), apart otherwise; 1000 draws,
+// seeded.
 #pragma once
 
 #include <optional>
@@ -54,7 +55,7 @@ struct PairSpeedUps {
 PairSpeedUps pair_speed_ups(const std::vector<double>& tokens_per_second);  // REQUIRES: an even, positive number
 
 struct Difference {
-  std::string what;       // "packer"
+  std::string what;  // "packer"
   std::string base;
   std::string other;
   bool intended = false;  // packer and sharding: what such comparisons are for

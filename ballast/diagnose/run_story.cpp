@@ -59,7 +59,8 @@ std::string caution(const std::string& base, const RunEvidence& other, const std
   std::string what;
   for (const Difference& difference : differences) {
     if (difference.intended) continue;
-    what += (what.empty() ? "" : "; ") + difference.what + " (" + difference.base + " against " + difference.other + ")";
+    what +=
+        (what.empty() ? "" : "; ") + difference.what + " (" + difference.base + " against " + difference.other + ")";
   }
   if (what.empty()) return what;
   return "Careful: " + base + " and " + other.record.name + " also differ in " + what + ".";
@@ -109,7 +110,8 @@ RunStory tell_story(const std::vector<RunEvidence>& runs) {
         return name + " ran " + times(comparison.speed.ratio) + " as fast as " + base_name;
       case RunStory::Verdict::slower:
         return name + " ran slower than " + base_name + ", at " + times(comparison.speed.ratio) + " its speed";
-      default: break;
+      default:
+        break;
     }
     return "No difference beyond the spread over steps: " + name + " ran at " + times(comparison.speed.ratio) + " " +
            base_name + "'s speed";
@@ -133,8 +135,8 @@ RunStory tell_story(const std::vector<RunEvidence>& runs) {
   }
   for (const RunEvidence& run : runs) {
     if (const auto& error = run.record.summary.prediction_error) {
-      add("The prediction of " + run.record.name + "'s step time was off by " + percent(error->mean) +
-          " on average, " + percent(error->max) + " at worst.");
+      add("The prediction of " + run.record.name + "'s step time was off by " + percent(error->mean) + " on average, " +
+          percent(error->max) + " at worst.");
     }
   }
   return story;

@@ -27,12 +27,16 @@ std::map<std::pair<int, std::int64_t>, std::vector<std::size_t>> spans_by_rank_a
 
 Cause busy_cause(SpanKind kind) {
   switch (kind) {
-    case SpanKind::F: return Cause::forward;
-    case SpanKind::B: return Cause::backward;
+    case SpanKind::F:
+      return Cause::forward;
+    case SpanKind::B:
+      return Cause::backward;
     case SpanKind::LOAD:
     case SpanKind::OPTIMIZER:
-    case SpanKind::CHECKPOINT: return Cause::other_work;
-    default: return Cause::transfer;
+    case SpanKind::CHECKPOINT:
+      return Cause::other_work;
+    default:
+      return Cause::transfer;
   }
 }
 
@@ -50,18 +54,22 @@ Cause wait_cause(SpanKind kind) {
     case SpanKind::SEND_F:
     case SpanKind::RECV_F:
     case SpanKind::SEND_B:
-    case SpanKind::RECV_B: return Cause::wait_pipeline;
+    case SpanKind::RECV_B:
+      return Cause::wait_pipeline;
     case SpanKind::F:
     case SpanKind::B:
     case SpanKind::GATHER_KV:
-    case SpanKind::REDUCE_KV: return Cause::wait_cp;  // inside a stage only the cp group is waited for
+    case SpanKind::REDUCE_KV:
+      return Cause::wait_cp;  // inside a stage only the cp group is waited for
     case SpanKind::REDUCE_GRAD:
     case SpanKind::REDUCE_TIED:
     case SpanKind::REDUCE_NORM:
-    case SpanKind::OPTIMIZER: return Cause::wait_gradients;
+    case SpanKind::OPTIMIZER:
+      return Cause::wait_gradients;
     case SpanKind::LOAD:
     case SpanKind::CONTROL:
-    case SpanKind::CHECKPOINT: break;
+    case SpanKind::CHECKPOINT:
+      break;
   }
   return Cause::wait_control;
 }

@@ -28,7 +28,8 @@ struct Extent {
 // What to add to a step's times: nothing where steps follow one another, else what lays them end to end.
 std::map<std::int64_t, Seconds> step_shifts(const Timeline& timeline) {
   std::map<std::int64_t, Extent> extents;
-  for (const Span& span : timeline.spans) extents.try_emplace(span.step, Extent{span.begin, span.end}).first->second.cover(span);
+  for (const Span& span : timeline.spans)
+    extents.try_emplace(span.step, Extent{span.begin, span.end}).first->second.cover(span);
   std::map<std::int64_t, Seconds> shifts;
   Seconds last_end = 0;
   for (const auto& [step, extent] : extents) {
@@ -70,14 +71,16 @@ void add_communication(Json& args, const Span& span, const ParallelDims& dims) {
 
 class TraceWriter {
  public:
-  TraceWriter(const Timeline& timeline, const ChromeTraceOptions& options, const std::function<void(std::string_view)>& write)
+  TraceWriter(const Timeline& timeline, const ChromeTraceOptions& options,
+              const std::function<void(std::string_view)>& write)
       : timeline_(timeline), options_(options), write_(write), shifts_(step_shifts(timeline)) {}
 
   void run() {
     const int world = timeline_.dims.world_size();
     const Json head = {{"backend", "gloo"}, {"rank", options_.rank.value_or(0)}, {"world_size", world}};
-    write_(fmt::format("{{\"schemaVersion\":1,\"deviceProperties\":[],\"distributedInfo\":{},\n\"source\":{},\"traceEvents\":[\n",
-                       head.dump(), Json(timeline_.source).dump()));
+    write_(fmt::format(
+        "{{\"schemaVersion\":1,\"deviceProperties\":[],\"distributedInfo\":{},\n\"source\":{},\"traceEvents\":[\n",
+        head.dump(), Json(timeline_.source).dump()));
     for (int rank = 0; rank < world; ++rank) {
       if (wanted(rank)) name_process(rank);
     }
@@ -93,7 +96,9 @@ class TraceWriter {
  private:
   bool wanted(int rank) const { return !options_.rank || *options_.rank == rank; }
   double micros(const Span& span, Seconds at) const { return round(1e6 * (at + shifts_.at(span.step))); }
-  static double round(double micros) { return std::max(0.0, static_cast<double>(static_cast<std::int64_t>(micros * 10 + 0.5)) / 10); }
+  static double round(double micros) {
+    return std::max(0.0, static_cast<double>(static_cast<std::int64_t>(micros * 10 + 0.5)) / 10);
+  }
 
   void event(const Json& value) {
     write_(first_ ? "" : ",\n");
@@ -103,7 +108,8 @@ class TraceWriter {
 
   void name_process(int rank) {
     const RankCoordinate at = timeline_.dims.coordinate(rank);
-    const std::string name = fmt::format("rank {} (dp {}, pp {}, cp {}), {}", rank, at.dp, at.pp, at.cp, timeline_.source);
+    const std::string name =
+        fmt::format("rank {} (dp {}, pp {}, cp {}), {}", rank, at.dp, at.pp, at.cp, timeline_.source);
     const auto metadata = [&](const char* what, Json args) {
       event({{"ph", "M"}, {"name", what}, {"pid", rank}, {"tid", 0}, {"ts", 0}, {"args", std::move(args)}});
     };
@@ -123,29 +129,50 @@ class TraceWriter {
       if (!wanted(rank)) continue;
       const double begin = round(1e6 * (extent.begin + shifts_.at(step)));
       const double end = round(1e6 * (extent.end + shifts_.at(step)));
-      event({{"ph", "X"}, {"cat", "user_annotation"}, {"name", "ProfilerStep#" + std::to_string(step)}, {"pid", rank},
-             {"tid", 0}, {"ts", begin}, {"dur", round(end - begin)}, {"args", {{"step", step}}}});
+      event({{"ph", "X"},
+             {"cat", "user_annotation"},
+             {"name", "ProfilerStep#" + std::to_string(step)},
+             {"pid", rank},
+             {"tid", 0},
+             {"ts", begin},
+             {"dur", round(end - begin)},
+             {"args", {{"step", step}}}});
     }
   }
 
   void write_span(const Span& span) {
     const double begin = micros(span, span.begin);
     const double end = micros(span, span.end);
-    Json args = {{"step", span.step}, {"rank", span.rank}, {"wait_us", round(1e6 * span.wait)}, {"lease_us", round(1e6 * span.lease)}};
+    Json args = {{"step", span.step},
+                 {"rank", span.rank},
+                 {"wait_us", round(1e6 * span.wait)},
+                 {"lease_us", round(1e6 * span.lease)}};
     if (span.stage >= 0) args["stage"] = span.stage;
     if (span.micro_batch >= 0) args["micro_batch"] = span.micro_batch;
     if (span.layer >= 0) args["layer"] = span.layer;
     if (!is_compute(span.kind)) add_communication(args, span, timeline_.dims);
-    event({{"ph", "X"}, {"cat", category(span.kind)}, {"name", label(span)}, {"pid", span.rank}, {"tid", 0}, {"ts", begin},
-           {"dur", round(end - begin)}, {"args", std::move(args)}});
+    event({{"ph", "X"},
+           {"cat", category(span.kind)},
+           {"name", label(span)},
+           {"pid", span.rank},
+           {"tid", 0},
+           {"ts", begin},
+           {"dur", round(end - begin)},
+           {"args", std::move(args)}});
     if (is_compute(span.kind)) return;
     // First the peers, then the core: as the span recorder sees them.
     const double waited = std::min(end, micros(span, span.begin + span.wait));
     const double leased = std::min(end, micros(span, span.begin + span.wait + span.lease));
     const auto inner = [&](const char* name, double from, double to) {
       if (to - from < 0.05) return;
-      event({{"ph", "X"}, {"cat", "wait"}, {"name", name}, {"pid", span.rank}, {"tid", 0}, {"ts", from},
-             {"dur", round(to - from)}, {"args", {{"step", span.step}}}});
+      event({{"ph", "X"},
+             {"cat", "wait"},
+             {"name", name},
+             {"pid", span.rank},
+             {"tid", 0},
+             {"ts", from},
+             {"dur", round(to - from)},
+             {"args", {{"step", span.step}}}});
     };
     inner("waits for a rank", begin, waited);
     inner("waits for a core", waited, leased);
@@ -160,9 +187,15 @@ class TraceWriter {
     const int stage = sends ? span.stage : span.stage + (forward ? -1 : 1);
     const int from = sends ? span.rank : span.peer;
     const int to = sends ? span.peer : span.rank;
-    const auto id = flows_.try_emplace({span.step, forward, stage, span.micro_batch, from, to}, flows_.size() + 1).first->second;
-    Json flow = {{"ph", sends ? "s" : "f"}, {"cat", "p2p"}, {"name", forward ? "activations" : "gradients"}, {"id", id},
-                 {"pid", span.rank}, {"tid", 0}, {"ts", micros(span, sends ? span.begin : span.begin + span.wait)}};
+    const auto id =
+        flows_.try_emplace({span.step, forward, stage, span.micro_batch, from, to}, flows_.size() + 1).first->second;
+    Json flow = {{"ph", sends ? "s" : "f"},
+                 {"cat", "p2p"},
+                 {"name", forward ? "activations" : "gradients"},
+                 {"id", id},
+                 {"pid", span.rank},
+                 {"tid", 0},
+                 {"ts", micros(span, sends ? span.begin : span.begin + span.wait)}};
     if (receives) flow["bp"] = "e";
     event(flow);
   }

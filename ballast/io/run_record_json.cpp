@@ -45,7 +45,8 @@ class Object {
   Object object(const char* key) const { return {at(key), where_, prefix_ + key + "."}; }
   double number(const char* key) const {
     const Json& found = at(key);
-    if (!found.is_number()) fail(prefix_ + key, "must be a number, not " + found.dump(-1, ' ', true, Json::error_handler_t::replace));
+    if (!found.is_number())
+      fail(prefix_ + key, "must be a number, not " + found.dump(-1, ' ', true, Json::error_handler_t::replace));
     return found.get<double>();
   }
   double number_or_nan(const char* key) const {
@@ -57,7 +58,8 @@ class Object {
   }
   std::int64_t integer(const char* key) const {
     const Json& found = at(key);
-    if (!found.is_number_integer()) fail(prefix_ + key, "must be a whole number, not " + found.dump(-1, ' ', true, Json::error_handler_t::replace));
+    if (!found.is_number_integer())
+      fail(prefix_ + key, "must be a whole number, not " + found.dump(-1, ' ', true, Json::error_handler_t::replace));
     return found.get<std::int64_t>();
   }
   std::int64_t integer_or(const char* key, std::int64_t otherwise) const { return has(key) ? integer(key) : otherwise; }
@@ -253,10 +255,8 @@ RunSummary run_summary_from_json(std::string_view text, std::string_view where) 
 }
 
 std::string to_json(const CorpusRecord& corpus) {
-  const Json value = {{"path", corpus.path},
-                      {"domains", corpus.domains},
-                      {"documents", corpus.documents},
-                      {"tokens", corpus.tokens}};
+  const Json value = {
+      {"path", corpus.path}, {"domains", corpus.domains}, {"documents", corpus.documents}, {"tokens", corpus.tokens}};
   return dump(value, 2) + "\n";
 }
 

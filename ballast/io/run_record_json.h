@@ -9,8 +9,8 @@
 
 namespace ballast {
 
-std::string to_json(const StepMetrics& metrics);   // one line, no newline at its end
-std::string to_json(const RunSummary& summary);    // indented
+std::string to_json(const StepMetrics& metrics);  // one line, no newline at its end
+std::string to_json(const RunSummary& summary);   // indented
 std::string to_json(const CorpusRecord& corpus);  // indented
 
 StepMetrics step_metrics_from_json(std::string_view text, std::string_view where);

@@ -31,12 +31,12 @@ struct Quantiles {
 // One line of metrics.jsonl.
 struct StepMetrics {
   std::int64_t step = 0;
-  double loss = 0;                    // mean over all valid labels of all ranks; NaN is written as null
+  double loss = 0;  // mean over all valid labels of all ranks; NaN is written as null
   Tokens tokens = 0;
   Tokens labels = 0;
-  Seconds step_seconds = 0;           // wall-clock, slowest rank
+  Seconds step_seconds = 0;  // wall-clock, slowest rank
   double tokens_per_second = 0;
-  double grad_norm = 0;               // NaN is written as null
+  double grad_norm = 0;  // NaN is written as null
   double lr = 0;
   // Slowest x N / total: 1 is perfect. The first two are predicted by the cost model, the third is measured.
   std::optional<double> imbalance_micro_batch;
@@ -57,16 +57,16 @@ struct StepMetrics {
 struct RunSummary {
   std::string command;
   std::string date;
-  std::string device;     // "Intel Xeon ... " as the system names it
-  int cores = 0;          // that the run could use
-  std::string model;      // to_string(ModelSpec)
+  std::string device;  // "Intel Xeon ... " as the system names it
+  int cores = 0;       // that the run could use
+  std::string model;   // to_string(ModelSpec)
   std::string precision;
   Tokens window = 0;
   ParallelDims parallel;
   int virtual_stages = 1;
   std::string packer;
   std::string sharding;
-  std::string profile;    // file of the hardware profile; empty: none
+  std::string profile;  // file of the hardware profile; empty: none
   std::uint64_t seed = 0;
   std::int64_t steps = 0;
   double loss_first = 0;

@@ -48,7 +48,8 @@ TEST(SpeedUp, IsPairedWhereStepsHoldTheSameTokens) {
   const SpeedUp paired = speed_up(steps_of({2, 20, 2, 2}), steps_of({1, 10, 1, 1}), SpeedSource::measured);
   EXPECT_TRUE(paired.paired);
   EXPECT_DOUBLE_EQ(paired.low, 2.0);
-  const SpeedUp apart = speed_up(steps_of({2, 20, 2, 2}), steps_of({1.001, 10.01, 1.001, 1.001}, 1001), SpeedSource::measured);
+  const SpeedUp apart =
+      speed_up(steps_of({2, 20, 2, 2}), steps_of({1.001, 10.01, 1.001, 1.001}, 1001), SpeedSource::measured);
   EXPECT_FALSE(apart.paired);
   EXPECT_LT(apart.low, 1.5);
   EXPECT_GT(apart.high, 3.0);
@@ -103,7 +104,8 @@ TEST(CompareRuns, TakesTheLossOfTheOtherMinusTheBase) {
 }
 
 TEST(RunStory, SaysHowMuchFasterAndWhy) {
-  RunEvidence plain{run_of("plain", "plain", {1.2, 1.2, 1.2}), {.rank = 1, .kind = SpanKind::REDUCE_GRAD, .seconds = 0.8, .share = 0.23}};
+  RunEvidence plain{run_of("plain", "plain", {1.2, 1.2, 1.2}),
+                    {.rank = 1, .kind = SpanKind::REDUCE_GRAD, .seconds = 0.8, .share = 0.23}};
   for (StepMetrics& step : plain.record.steps) step.imbalance_measured = 1.31;
   const RunEvidence balanced{run_of("balanced", "wlb", {1, 1, 1}), {}};
   const RunStory story = tell_story({plain, balanced});
@@ -114,7 +116,8 @@ TEST(RunStory, SaysHowMuchFasterAndWhy) {
 }
 
 TEST(RunStory, AdmitsThatThereIsNoGain) {
-  const RunStory story = tell_story({{run_of("plain", "plain", {1, 2, 1, 2, 1}), {}}, {run_of("balanced", "wlb", {2, 1, 1, 2, 1}), {}}});
+  const RunStory story =
+      tell_story({{run_of("plain", "plain", {1, 2, 1, 2, 1}), {}}, {run_of("balanced", "wlb", {2, 1, 1, 2, 1}), {}}});
   EXPECT_EQ(story.verdict, RunStory::Verdict::no_difference);
   EXPECT_EQ(story.headline, "No difference beyond the spread over steps: balanced ran at 1.00x plain's speed.");
 }
@@ -139,7 +142,8 @@ TEST(RunStory, OfOneRunNamesItsSpeedAndItsSource) {
 }
 
 TEST(RunStory, LeadsWithTheRunFurthestFromTheBase) {
-  const RunStory story = tell_story({{run_of("a", "plain", {3, 3}), {}}, {run_of("b", "wlb", {2.9, 2.9}), {}}, {run_of("c", "wlb", {2, 2}), {}}});
+  const RunStory story = tell_story(
+      {{run_of("a", "plain", {3, 3}), {}}, {run_of("b", "wlb", {2.9, 2.9}), {}}, {run_of("c", "wlb", {2, 2}), {}}});
   EXPECT_EQ(story.headline, "c ran 1.50x as fast as a.");
 }
 

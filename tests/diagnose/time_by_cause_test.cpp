@@ -19,7 +19,9 @@ Span span(int rank, SpanKind kind, Seconds begin, Seconds end, Seconds wait = 0,
   return s;
 }
 
-Timeline timeline_of(int ranks, std::vector<Span> spans) { return {"measured", {.dp = ranks, .pp = 1, .cp = 1}, std::move(spans)}; }
+Timeline timeline_of(int ranks, std::vector<Span> spans) {
+  return {"measured", {.dp = ranks, .pp = 1, .cp = 1}, std::move(spans)};
+}
 
 TEST(OwnTimes, TakeInnerSpansOutOfTheOuterOne) {
   // A forward of 10 s with a gather of 4 s inside it, 3 of which it waited: the recorder counts that wait to both.
@@ -51,9 +53,11 @@ TEST(OwnTimes, KeepStepsApartThatBeginAtZeroEach) {
 
 TEST(TimeByCause, NamesWhatARankWaitedFor) {
   const Timeline timeline = timeline_of(2, {
-      span(0, SpanKind::F, 0, 8), span(0, SpanKind::REDUCE_GRAD, 8, 9, 0),
-      span(1, SpanKind::F, 0, 4), span(1, SpanKind::REDUCE_GRAD, 4, 9, 4),
-  });
+                                               span(0, SpanKind::F, 0, 8),
+                                               span(0, SpanKind::REDUCE_GRAD, 8, 9, 0),
+                                               span(1, SpanKind::F, 0, 4),
+                                               span(1, SpanKind::REDUCE_GRAD, 4, 9, 4),
+                                           });
   const std::vector<CauseSeconds> ranks = time_by_cause(timeline);
   EXPECT_DOUBLE_EQ(ranks[0][Cause::forward], 8);
   EXPECT_DOUBLE_EQ(ranks[0][Cause::transfer], 1);
@@ -83,9 +87,11 @@ TEST(TimeByCause, LeavesSkippedStepsOut) {
 
 TEST(LongestWait, FindsTheRankAndTheKind) {
   const Timeline timeline = timeline_of(2, {
-      span(0, SpanKind::F, 0, 8), span(0, SpanKind::CONTROL, 8, 10, 1),
-      span(1, SpanKind::F, 0, 4), span(1, SpanKind::REDUCE_GRAD, 4, 10, 5),
-  });
+                                               span(0, SpanKind::F, 0, 8),
+                                               span(0, SpanKind::CONTROL, 8, 10, 1),
+                                               span(1, SpanKind::F, 0, 4),
+                                               span(1, SpanKind::REDUCE_GRAD, 4, 10, 5),
+                                           });
   const LongestWait wait = longest_wait(timeline);
   EXPECT_EQ(wait.rank, 1);
   EXPECT_EQ(wait.kind, SpanKind::REDUCE_GRAD);
@@ -109,7 +115,9 @@ TEST(TimeByCauseProperty, CausesOfEveryRankSumToTheStepsDuration) {
         const bool nests = is_compute(kind) && length > 4;
         const Seconds wait = nests ? length / 4 : length / 2;
         timeline.spans.push_back(span(rank, kind, clock, clock + length, wait, length / 8));
-        if (nests) timeline.spans.push_back(span(rank, SpanKind::GATHER_KV, clock + 1, clock + 1 + length / 2, length / 4, length / 8));
+        if (nests)
+          timeline.spans.push_back(
+              span(rank, SpanKind::GATHER_KV, clock + 1, clock + 1 + length / 2, length / 4, length / 8));
         clock += length + *rc::gen::inRange(0, 3);
       }
     }

@@ -157,11 +157,11 @@ TEST(ChromeTrace, OfOneRankHoldsNothingOfTheOthers) {
   EXPECT_TRUE(events_of(trace, "f").empty());
 }
 
-TEST(ChromeTrace, RefusesARankThatTheRunDoesNotHave) { EXPECT_THROW(trace_of(two_ranks(), {.rank = 2, .device = ""}), UserError); }
-
-TEST(ChromeTrace, OfNothingIsStillATrace) {
-  EXPECT_TRUE(events_of(trace_of({"measured", {}, {}}), "X").empty());
+TEST(ChromeTrace, RefusesARankThatTheRunDoesNotHave) {
+  EXPECT_THROW(trace_of(two_ranks(), {.rank = 2, .device = ""}), UserError);
 }
+
+TEST(ChromeTrace, OfNothingIsStillATrace) { EXPECT_TRUE(events_of(trace_of({"measured", {}, {}}), "X").empty()); }
 
 }  // namespace
 }  // namespace ballast

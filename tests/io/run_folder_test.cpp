@@ -74,7 +74,8 @@ class RunFolderOnDisk : public ::testing::Test {
     put("summary.json", to_json(summary_of()));
     put("corpus.json", to_json(CorpusRecord{"data/c", {"code", "prose"}, 10, 9000}));
     for (int rank = 0; rank < 2; ++rank) {
-      TimelineWriter writer(folder_ / "timeline" / measured_timeline_name(rank), "measured", {.dp = 2, .pp = 1, .cp = 1});
+      TimelineWriter writer(folder_ / "timeline" / measured_timeline_name(rank), "measured",
+                            {.dp = 2, .pp = 1, .cp = 1});
       Span span;
       span.rank = rank;
       span.end = 0.25;
@@ -142,7 +143,8 @@ TEST_F(RunFolderOnDisk, NamesTheKeyThatIsMissingOrWrong) {
 }
 
 TEST_F(RunFolderOnDisk, TakesTheLaterFiguresOfAStepThatWasRunAgain) {
-  put("metrics.jsonl", to_json(metrics_of(0)) + "\n" + to_json(metrics_of(1, 9)) + "\n" + to_json(metrics_of(1, 2)) + "\n");
+  put("metrics.jsonl",
+      to_json(metrics_of(0)) + "\n" + to_json(metrics_of(1, 9)) + "\n" + to_json(metrics_of(1, 2)) + "\n");
   const RunFolder run = read();
   ASSERT_EQ(run.metrics.size(), 2u);
   EXPECT_DOUBLE_EQ(run.metrics[1].step_seconds, 2);
