@@ -6,8 +6,8 @@ namespace ballast {
 
 namespace {
 
-constexpr Bytes kControlBytes = 8;  // a digest
-constexpr Bytes kNormBytes = 16;    // loss and squared gradient norm, in double precision
+constexpr Bytes kControlBytes = 8;   // a digest
+constexpr Bytes kNormBytes = 16;     // loss and squared gradient norm, in double precision
 
 // What one rank has of one micro-batch. The same for all its layers.
 struct LocalWork {
@@ -62,26 +62,19 @@ class RankProgram {
   }
 
   void collective(SpanKind kind, Axis axis, Collective operation, int ranks, Bytes bytes) {
-    ops_.push_back(
-        communicate({.kind = kind, .bytes = bytes, .axis = axis}, cost_.collective(operation, ranks, bytes)));
+    ops_.push_back(communicate({.kind = kind, .bytes = bytes, .axis = axis}, cost_.collective(operation, ranks, bytes)));
   }
 
   void add(const Action& action) {
     const auto [stage, kind, m] = action;
     const LocalWork& work = work_[static_cast<std::size_t>(m)];
     switch (kind) {
-      case ActionKind::F:
-        return forward(stage, m, work);
-      case ActionKind::B:
-        return backward(stage, m, work);
-      case ActionKind::SEND_F:
-        return message(SpanKind::SEND_F, stage, m, stage + 1, work);
-      case ActionKind::RECV_F:
-        return message(SpanKind::RECV_F, stage, m, stage - 1, work);
-      case ActionKind::SEND_B:
-        return message(SpanKind::SEND_B, stage, m, stage - 1, work);
-      case ActionKind::RECV_B:
-        return message(SpanKind::RECV_B, stage, m, stage + 1, work);
+      case ActionKind::F: return forward(stage, m, work);
+      case ActionKind::B: return backward(stage, m, work);
+      case ActionKind::SEND_F: return message(SpanKind::SEND_F, stage, m, stage + 1, work);
+      case ActionKind::RECV_F: return message(SpanKind::RECV_F, stage, m, stage - 1, work);
+      case ActionKind::SEND_B: return message(SpanKind::SEND_B, stage, m, stage - 1, work);
+      case ActionKind::RECV_B: return message(SpanKind::RECV_B, stage, m, stage + 1, work);
     }
   }
 
@@ -127,12 +120,9 @@ class RankProgram {
     const Bytes bytes = work.tokens * cost_.activation_bytes_per_token();
     // The transfer counts where it ends; an empty tensor is not sent at all.
     const Seconds seconds = is_receive(kind) && bytes > 0 ? cost_.collective(Collective::send, 2, bytes) : 0;
-    ops_.push_back(communicate({.kind = kind,
-                                .stage = stage,
-                                .micro_batch = m,
-                                .bytes = is_send(kind) ? bytes : 0,
-                                .peer = plan_.dims.rank(peer)},
-                               seconds));
+    ops_.push_back(communicate(
+        {.kind = kind, .stage = stage, .micro_batch = m, .bytes = is_send(kind) ? bytes : 0, .peer = plan_.dims.rank(peer)},
+        seconds));
   }
 
   int first_layer(int stage) const { return first_layer_[static_cast<std::size_t>(stage)]; }

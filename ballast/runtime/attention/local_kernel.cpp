@@ -13,8 +13,7 @@ at::Tensor to_kernel(const at::Tensor& x_THD) { return x_THD.transpose(0, 1).uns
 at::Tensor from_kernel(const at::Tensor& x_1HTD) { return x_1HTD.squeeze(0).transpose(0, 1); }
 
 AttentionOutput flash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal) {
-  auto [out, lse] =
-      at::_scaled_dot_product_flash_attention_for_cpu(to_kernel(q), to_kernel(k), to_kernel(v), 0.0, causal);
+  auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(to_kernel(q), to_kernel(k), to_kernel(v), 0.0, causal);
   return {from_kernel(out), lse.squeeze(0)};
 }
 

@@ -3,7 +3,6 @@
 // Started by another launcher (torchrun) it is one rank of it.
 #include <ATen/ATen.h>
 
-#include <unistd.h>
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -12,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <unistd.h>
 
 #include "ballast/base/error.h"
 #include "ballast/runtime/comm/mesh.h"
