@@ -6,8 +6,8 @@ namespace ballast {
 
 namespace {
 
-constexpr Bytes kControlBytes = 8;   // a digest
-constexpr Bytes kNormBytes = 16;     // loss and squared gradient norm, in double precision
+constexpr Bytes kControlBytes = 8;  // a digest
+constexpr Bytes kNormBytes = 16;    // loss and squared gradient norm, in double precision
 
 // What one rank has of one micro-batch. The same for all its layers.
 struct LocalWork {
@@ -28,8 +28,8 @@ LocalWork local_work(const ShardPlan& shard, int cp_rank, const CostModel& cost)
 
 class RankProgram {
  public:
-  RankProgram(const StepPlan& plan, const ModelSpec& model, const CostModel& cost, int rank)
-      : plan_(plan), model_(model), cost_(cost), at_(plan.dims.coordinate(rank)) {
+  RankProgram(const StepPlan& plan, const ModelSpec& model, const CostModel& cost, Bytes gradient_bytes, int rank)
+      : plan_(plan), model_(model), cost_(cost), gradient_bytes_(gradient_bytes), at_(plan.dims.coordinate(rank)) {
     first_layer_.push_back(0);
     for (const int layers : plan.stage_layers) first_layer_.push_back(first_layer_.back() + layers);
     for (const ShardPlan& shard : plan.shard_plans[static_cast<std::size_t>(at_.dp)]) {
@@ -37,20 +37,20 @@ class RankProgram {
     }
   }
 
-  std::vector<Op> make(Bytes gradient_bytes_per_parameter) {
+  std::vector<Op> make() {
     const ParallelDims& dims = plan_.dims;
-    collective(SpanKind::CONTROL, Axis::world, Collective::all_reduce, dims.world_size(), kControlBytes);
     span({.kind = SpanKind::LOAD}, 0);
     for (const Action& action : plan_.schedule.ranks[static_cast<std::size_t>(at_.pp)]) add(action);
     const std::int64_t parameters = rank_parameters(plan_, model_, at_.pp);
-    collective(SpanKind::REDUCE_GRAD, Axis::dp_cp, Collective::all_reduce, dims.dp * dims.cp,
-               parameters * gradient_bytes_per_parameter);
     if (model_.tied_head && (at_.pp == 0 || at_.pp == dims.pp - 1)) {
       collective(SpanKind::REDUCE_TIED, Axis::tied, Collective::all_reduce, dims.pp > 1 ? 2 : 1,
-                 model_.embedding_parameters() * gradient_bytes_per_parameter);
+                 model_.embedding_parameters() * gradient_bytes_);
     }
+    collective(SpanKind::REDUCE_GRAD, Axis::dp_cp, Collective::all_reduce, dims.dp * dims.cp,
+               parameters * gradient_bytes_);
     collective(SpanKind::REDUCE_NORM, Axis::world, Collective::all_reduce, dims.world_size(), kNormBytes);
     span({.kind = SpanKind::OPTIMIZER}, cost_.optimizer(parameters));
+    collective(SpanKind::CONTROL, Axis::world, Collective::all_reduce, dims.world_size(), kControlBytes);
     return std::move(ops_);
   }
 
@@ -62,19 +62,26 @@ class RankProgram {
   }
 
   void collective(SpanKind kind, Axis axis, Collective operation, int ranks, Bytes bytes) {
-    ops_.push_back(communicate({.kind = kind, .bytes = bytes, .axis = axis}, cost_.collective(operation, ranks, bytes)));
+    ops_.push_back(
+        communicate({.kind = kind, .bytes = bytes, .axis = axis}, cost_.collective(operation, ranks, bytes)));
   }
 
   void add(const Action& action) {
     const auto [stage, kind, m] = action;
     const LocalWork& work = work_[static_cast<std::size_t>(m)];
     switch (kind) {
-      case ActionKind::F: return forward(stage, m, work);
-      case ActionKind::B: return backward(stage, m, work);
-      case ActionKind::SEND_F: return message(SpanKind::SEND_F, stage, m, stage + 1, work);
-      case ActionKind::RECV_F: return message(SpanKind::RECV_F, stage, m, stage - 1, work);
-      case ActionKind::SEND_B: return message(SpanKind::SEND_B, stage, m, stage - 1, work);
-      case ActionKind::RECV_B: return message(SpanKind::RECV_B, stage, m, stage + 1, work);
+      case ActionKind::F:
+        return forward(stage, m, work);
+      case ActionKind::B:
+        return backward(stage, m, work);
+      case ActionKind::SEND_F:
+        return message(SpanKind::SEND_F, stage, m, stage + 1, work);
+      case ActionKind::RECV_F:
+        return message(SpanKind::RECV_F, stage, m, stage - 1, work);
+      case ActionKind::SEND_B:
+        return message(SpanKind::SEND_B, stage, m, stage - 1, work);
+      case ActionKind::RECV_B:
+        return message(SpanKind::RECV_B, stage, m, stage + 1, work);
     }
   }
 
@@ -83,7 +90,7 @@ class RankProgram {
     if (stage == 0) ops_.push_back(compute(cost_.embedding(Pass::forward, work.tokens)));
     for (int layer = first_layer(stage); layer < first_layer(stage + 1); ++layer) {
       ops_.push_back(compute(cost_.layer(Pass::forward, work.tokens)));
-      exchange(SpanKind::GATHER_KV, Collective::all_gather, stage, m, layer, work);
+      gather(stage, m, layer, work);
       ops_.push_back(compute(work.attention_forward));
     }
     if (is_last(stage)) ops_.push_back(compute(cost_.head(Pass::forward, work.tokens)));
@@ -95,23 +102,31 @@ class RankProgram {
     if (is_last(stage)) ops_.push_back(compute(cost_.head(Pass::backward, work.tokens)));
     for (int layer = first_layer(stage + 1) - 1; layer >= first_layer(stage); --layer) {
       ops_.push_back(compute(work.attention_backward));
-      exchange(SpanKind::REDUCE_KV, Collective::reduce_scatter, stage, m, layer, work);
+      scatter(stage, m, layer, work);
       ops_.push_back(compute(cost_.layer(Pass::backward, work.tokens)));
     }
     if (stage == 0) ops_.push_back(compute(cost_.embedding(Pass::backward, work.tokens)));
     ops_.push_back(end_span());
   }
 
-  // Keys and values of the whole micro-batch, over the cp axis.
-  void exchange(SpanKind kind, Collective operation, int stage, int m, int layer, const LocalWork& work) {
-    const Bytes gathered = work.all_tokens * cost_.kv_bytes_per_token();
-    ops_.push_back(communicate({.kind = kind,
-                                .stage = stage,
-                                .micro_batch = m,
-                                .layer = layer,
-                                .bytes = work.tokens * cost_.kv_bytes_per_token(),
-                                .axis = Axis::cp},
-                               cost_.collective(operation, plan_.dims.cp, gathered)));
+  // Keys and values of the whole micro-batch, over the cp axis: each rank's own go to all others...
+  void gather(int stage, int m, int layer, const LocalWork& work) {
+    const Bytes a_token = cost_.kv_bytes_per_token();
+    exchange(SpanKind::GATHER_KV, Collective::all_gather, stage, m, layer, work.all_tokens * a_token,
+             work.tokens * a_token * (plan_.dims.cp - 1));
+  }
+
+  // ...and come back as gradients, which are summed in the gradients' wider type.
+  void scatter(int stage, int m, int layer, const LocalWork& work) {
+    const Bytes a_token = Bytes{2} * model_.num_kv_heads * model_.head_dim * gradient_bytes_;
+    exchange(SpanKind::REDUCE_KV, Collective::reduce_scatter, stage, m, layer, work.all_tokens * a_token,
+             (work.all_tokens - work.tokens) * a_token);
+  }
+
+  void exchange(SpanKind kind, Collective operation, int stage, int m, int layer, Bytes whole, Bytes sent) {
+    ops_.push_back(
+        communicate({.kind = kind, .stage = stage, .micro_batch = m, .layer = layer, .bytes = sent, .axis = Axis::cp},
+                    cost_.collective(operation, plan_.dims.cp, whole)));
   }
 
   void message(SpanKind kind, int stage, int m, int other_stage, const LocalWork& work) {
@@ -120,9 +135,12 @@ class RankProgram {
     const Bytes bytes = work.tokens * cost_.activation_bytes_per_token();
     // The transfer counts where it ends; an empty tensor is not sent at all.
     const Seconds seconds = is_receive(kind) && bytes > 0 ? cost_.collective(Collective::send, 2, bytes) : 0;
-    ops_.push_back(communicate(
-        {.kind = kind, .stage = stage, .micro_batch = m, .bytes = is_send(kind) ? bytes : 0, .peer = plan_.dims.rank(peer)},
-        seconds));
+    ops_.push_back(communicate({.kind = kind,
+                                .stage = stage,
+                                .micro_batch = m,
+                                .bytes = is_send(kind) ? bytes : 0,
+                                .peer = plan_.dims.rank(peer)},
+                               seconds));
   }
 
   int first_layer(int stage) const { return first_layer_[static_cast<std::size_t>(stage)]; }
@@ -131,6 +149,7 @@ class RankProgram {
   const StepPlan& plan_;
   const ModelSpec& model_;
   const CostModel& cost_;
+  Bytes gradient_bytes_;  // of a number
   RankCoordinate at_;
   std::vector<int> first_layer_;  // by stage, and one past the end
   std::vector<LocalWork> work_;   // by micro-batch
@@ -150,18 +169,16 @@ std::int64_t rank_parameters(const StepPlan& plan, const ModelSpec& model, int p
   return count;
 }
 
-Program make_program(const StepPlan& plan, const ModelSpec& model, const CostModel& cost,
-                     Bytes gradient_bytes_per_parameter) {
+Program make_program(const StepPlan& plan, const ModelSpec& model, const CostModel& cost, Bytes gradient_bytes) {
   Program program{.step = plan.step, .dims = plan.dims, .ranks = {}};
   for (int rank = 0; rank < plan.dims.world_size(); ++rank) {
-    program.ranks.push_back(RankProgram(plan, model, cost, rank).make(gradient_bytes_per_parameter));
+    program.ranks.push_back(RankProgram(plan, model, cost, gradient_bytes, rank).make());
   }
   return program;
 }
 
-Timeline predict(const StepPlan& plan, const ModelSpec& model, const CostModel& cost,
-                 Bytes gradient_bytes_per_parameter) {
-  return execute(make_program(plan, model, cost, gradient_bytes_per_parameter), "predicted");
+Timeline predict(const StepPlan& plan, const ModelSpec& model, const CostModel& cost, Bytes gradient_bytes) {
+  return execute(make_program(plan, model, cost, gradient_bytes), "predicted");
 }
 
 }  // namespace ballast

@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+#include "ballast/io/plan_json.h"
 #include "ballast/planner/imbalance.h"
 #include "ballast/planner/make_step_plan.h"
 #include "ballast/planner/pipeline_order.h"
@@ -16,7 +17,6 @@
 #include "ballast/simulate/analysis.h"
 #include "ballast/simulate/predict.h"
 #include "ballast/simulate/replay.h"
-#include "ballast/io/plan_json.h"
 
 namespace ballast {
 namespace {
@@ -62,11 +62,15 @@ std::vector<std::int64_t> ids(const std::vector<MicroBatch>& pipeline) {
 class LayersOnlyCost final : public CostModel {
  public:
   Seconds attention(Pass, const AttentionBlock&) const override { return 0; }
-  Seconds layer(Pass pass, Tokens tokens) const override { return static_cast<double>(tokens) * (pass == Pass::forward ? 1 : 2); }
+  Seconds layer(Pass pass, Tokens tokens) const override {
+    return static_cast<double>(tokens) * (pass == Pass::forward ? 1 : 2);
+  }
   Seconds embedding(Pass, Tokens) const override { return 0; }
   Seconds head(Pass, Tokens) const override { return 0; }
   Seconds optimizer(std::int64_t parameters) const override { return static_cast<double>(parameters) * 1e-9; }
-  Seconds collective(Collective, int ranks, Bytes bytes) const override { return ranks > 1 ? static_cast<double>(bytes) * communication_ : 0; }
+  Seconds collective(Collective, int ranks, Bytes bytes) const override {
+    return ranks > 1 ? static_cast<double>(bytes) * communication_ : 0;
+  }
   Bytes kv_bytes_per_token() const override { return 8; }
   Bytes activation_bytes_per_token() const override { return 4; }
   std::string name() const override { return "layers only"; }
@@ -120,7 +124,8 @@ RC_GTEST_PROP(StepPlan, KeepsEveryDocumentOnceAtAnyLayoutAndPredicts, ()) {
       rc::gen::container<std::vector<Tokens>>(rc::gen::inRange<Tokens>(0, 300))));
   const PackedStep packed = step_of(lengths);
   StepPlanSettings chosen = settings(dims, dims.pp * virtual_stages + 1, virtual_stages);
-  chosen.sharding = *rc::gen::element(std::string("per-sequence"), std::string("per-document"), std::string("adaptive"));
+  chosen.sharding =
+      *rc::gen::element(std::string("per-sequence"), std::string("per-document"), std::string("adaptive"));
   chosen.assignment = *rc::gen::element(PipelineAssignment::contiguous, PipelineAssignment::balanced);
   const auto cost = make_synthetic_cost(1000, 1);
 
@@ -173,8 +178,10 @@ RC_GTEST_PROP(PipelineOrder, IsNeverWorseThanArrivalOrder, ()) {
 }
 
 TEST(Prediction, OfEqualStagesHasTheBubbleOfItsSchedule) {
-  for (const auto& [ranks, virtual_stages, micro_batches] : {std::tuple{1, 1, 3}, {2, 1, 2}, {4, 1, 8}, {4, 2, 8}, {4, 2, 6}, {4, 3, 2}}) {
-    SCOPED_TRACE("P " + std::to_string(ranks) + " V " + std::to_string(virtual_stages) + " N " + std::to_string(micro_batches));
+  for (const auto& [ranks, virtual_stages, micro_batches] :
+       {std::tuple{1, 1, 3}, {2, 1, 2}, {4, 1, 8}, {4, 2, 8}, {4, 2, 6}, {4, 3, 2}}) {
+    SCOPED_TRACE("P " + std::to_string(ranks) + " V " + std::to_string(virtual_stages) + " N " +
+                 std::to_string(micro_batches));
     const PackedStep packed = step_of(std::vector<std::vector<Tokens>>(static_cast<std::size_t>(micro_batches), {64}));
     const int layers = 2 * ranks * virtual_stages;
     const StepPlan plan = make_step_plan(packed, settings({.pp = ranks}, layers, virtual_stages), LayersOnlyCost());
@@ -208,9 +215,10 @@ TEST(Prediction, ExchangesTheBytesOfItsTensors) {
     sent[span.kind].first += span.bytes;
     sent[span.kind].second += span.end - span.begin - span.wait;
   }
-  EXPECT_EQ(sent[SpanKind::GATHER_KV].first, 2 * 10 * 8);                  // each layer's, once over the cp axis
-  EXPECT_NEAR(sent[SpanKind::GATHER_KV].second, 4 * 10 * 8e-6, 1e-9);      // four ranks wait for the whole
-  EXPECT_EQ(sent[SpanKind::REDUCE_KV].first, 2 * 10 * 8);
+  EXPECT_EQ(sent[SpanKind::GATHER_KV].first, 2 * 10 * 8);              // each layer's, once over the cp axis
+  EXPECT_NEAR(sent[SpanKind::GATHER_KV].second, 4 * 10 * 8e-6, 1e-9);  // four ranks wait for the whole
+  // Gradients of 2 x 4 heads x 64 numbers in 4 bytes.
+  EXPECT_EQ(sent[SpanKind::REDUCE_KV].first, 2 * 10 * 512 * 4);
   EXPECT_EQ(sent[SpanKind::SEND_F].first, 10 * 4);
   EXPECT_NEAR(sent[SpanKind::RECV_F].second, 10 * 4e-6, 1e-9);
   EXPECT_EQ(sent[SpanKind::SEND_B].first, 10 * 4);
