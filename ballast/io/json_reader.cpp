@@ -62,8 +62,9 @@ std::vector<std::int64_t> JsonReader::integers(std::int64_t low, std::int64_t hi
 }
 
 std::int64_t JsonReader::integer(std::int64_t low, std::int64_t high) const {
-  const bool too_large = value_->is_number_unsigned() &&
-                         value_->get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const bool too_large =
+      value_->is_number_unsigned() &&
+      value_->get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   if (!value_->is_number_integer() || too_large) fail("must be a whole number, not " + shown(*value_));
   const auto number = value_->get<std::int64_t>();
   if (number < low) fail(std::to_string(number) + " is too small: " + std::to_string(low) + " or more");
@@ -94,7 +95,8 @@ void JsonReader::expect_keys(std::initializer_list<const char*> keys) const {
   for (const auto& [key, inner] : value_->items()) {
     if (std::find(names.begin(), names.end(), key) != names.end()) continue;
     const std::string near = nearest_name(key, names);
-    fail("unknown key \"" + key + "\"; known are " + join(names) + (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+    fail("unknown key \"" + key + "\"; known are " + join(names) +
+         (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
   }
 }
 
@@ -108,7 +110,8 @@ void JsonReader::expect_size(std::size_t size) const {
 void JsonReader::expect_version(int version) const {
   const std::int64_t found = (*this)["version"].integer();
   if (found != version) {
-    (*this)["version"].fail(std::to_string(found) + " is not known: this program reads version " + std::to_string(version));
+    (*this)["version"].fail(std::to_string(found) + " is not known: this program reads version " +
+                            std::to_string(version));
   }
 }
 

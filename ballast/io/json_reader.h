@@ -31,9 +31,9 @@ class JsonReader {
       : value_(&value), where_(where), path_(std::move(path)) {}
 
   // REQUIRES nothing: each refuses a value of another type.
-  JsonReader operator[](std::string_view key) const;             // of an object; the key must be there
-  std::optional<JsonReader> find(std::string_view key) const;    // of an object
-  std::vector<JsonReader> items() const;                         // of a list
+  JsonReader operator[](std::string_view key) const;           // of an object; the key must be there
+  std::optional<JsonReader> find(std::string_view key) const;  // of an object
+  std::vector<JsonReader> items() const;                       // of a list
   std::vector<std::int64_t> integers(std::int64_t low = std::numeric_limits<std::int64_t>::min(),
                                      std::int64_t high = std::numeric_limits<std::int64_t>::max()) const;
   std::int64_t integer(std::int64_t low = std::numeric_limits<std::int64_t>::min(),

@@ -14,7 +14,9 @@ using nlohmann::json;
 constexpr int kPackedStepVersion = 1;
 constexpr int kPackerStateVersion = 1;
 
-json write(const Document& d) { return json::array({d.id, d.arrival, d.begin, d.length, d.domain, d.ends ? 1 : 0, d.due_step}); }
+json write(const Document& d) {
+  return json::array({d.id, d.arrival, d.begin, d.length, d.domain, d.ends ? 1 : 0, d.due_step});
+}
 
 Document read_document(const JsonReader& reader) {
   reader.expect_size(7);
@@ -216,8 +218,8 @@ PackerState packer_state_from_json(std::string_view text, std::string_view where
   const json document = parse_json(text, where);
   const JsonReader reader(document, where);
   reader.expect_version(kPackerStateVersion);
-  reader.expect_keys({"version", "next_step", "batches_taken", "pending", "queues", "ready", "intake", "window_position",
-                      "counts"});
+  reader.expect_keys(
+      {"version", "next_step", "batches_taken", "pending", "queues", "ready", "intake", "window_position", "counts"});
   PackerState state;
   state.next_step = reader["next_step"].integer();
   state.batches_taken = reader["batches_taken"].integer();

@@ -18,7 +18,8 @@ namespace ballast {
 
 std::string to_json(const PackedStep& step);
 std::string to_json(const ShardPlan& plan);
-std::string to_json(const StepPlan& plan);  // boundaries of its shard plans are left out: they follow from the documents
+std::string to_json(
+    const StepPlan& plan);  // boundaries of its shard plans are left out: they follow from the documents
 std::string to_json(const PackerState& state);
 
 PackedStep packed_step_from_json(std::string_view text, std::string_view where);

@@ -36,7 +36,8 @@ void append_seconds(std::string& out, Seconds seconds) {
 }
 
 void append_span(std::string& out, const Span& s) {
-  fmt::format_to(std::back_inserter(out), "[{},\"{}\",{},{},{},", s.rank, to_string(s.kind), s.stage, s.micro_batch, s.layer);
+  fmt::format_to(std::back_inserter(out), "[{},\"{}\",{},{},{},", s.rank, to_string(s.kind), s.stage, s.micro_batch,
+                 s.layer);
   for (const Seconds seconds : {s.begin, s.end, s.wait, s.lease}) {
     append_seconds(out, seconds);
     out += ',';
@@ -101,7 +102,8 @@ std::size_t kept_bytes(std::string_view content, std::int64_t first_step) {
   for (std::size_t end = content.find('\n', kept); end != std::string_view::npos; end = content.find('\n', kept)) {
     const std::string_view line = content.substr(kept, end - kept);
     std::int64_t step = 0;
-    if (line.size() > kStepPrefix.size()) std::from_chars(line.data() + kStepPrefix.size(), line.data() + line.size(), step);
+    if (line.size() > kStepPrefix.size())
+      std::from_chars(line.data() + kStepPrefix.size(), line.data() + line.size(), step);
     if (step >= first_step) break;
     kept = end + 1;
   }
@@ -141,7 +143,8 @@ TimelineWriter::~TimelineWriter() {
 
 void TimelineWriter::append(const std::vector<Span>& spans) {
   append_lines(buffer_, spans);
-  const bool written = std::fwrite(buffer_.data(), 1, buffer_.size(), file_) == buffer_.size() && std::fflush(file_) == 0;
+  const bool written =
+      std::fwrite(buffer_.data(), 1, buffer_.size(), file_) == buffer_.size() && std::fflush(file_) == 0;
   buffer_.clear();
   if (!written) throw RunError(path_ + ": cannot be written: " + std::strerror(errno));
 }
@@ -155,7 +158,8 @@ std::string to_json(const Timeline& timeline) {
 Timeline timeline_from_json(std::string_view text, std::string_view where) {
   const auto line_name = [&](int number) { return std::string(where) + " line " + std::to_string(number); };
   std::size_t end = text.find('\n');
-  if (end == std::string_view::npos) throw UserError(std::string(where) + ": holds no timeline: its first line is not whole");
+  if (end == std::string_view::npos)
+    throw UserError(std::string(where) + ": holds no timeline: its first line is not whole");
   Timeline timeline = read_header(text.substr(0, end), line_name(1));
   const int world_size = timeline.dims.world_size();
   int number = 2;
@@ -182,14 +186,15 @@ Timeline read_run_timeline(const std::filesystem::path& timeline_folder, const s
     const std::string name = entry.path().filename().string();
     if (name.starts_with("measured-rank-") && name.ends_with(".jsonl")) paths.push_back(entry.path());
   }
-  if (paths.empty()) throw UserError(timeline_folder.string() + ": holds no measured-rank-*.jsonl: no run has recorded there");
+  if (paths.empty())
+    throw UserError(timeline_folder.string() + ": holds no measured-rank-*.jsonl: no run has recorded there");
   std::sort(paths.begin(), paths.end());
   Timeline whole = read_timeline(paths.front());
   for (std::size_t i = 1; i < paths.size(); ++i) {
     const Timeline part = read_timeline(paths[i]);
     if (part.dims != whole.dims) {
-      throw UserError(paths[i].string() + ": is of " + to_string(part.dims) + ", but " + paths.front().string() + " of " +
-                      to_string(whole.dims));
+      throw UserError(paths[i].string() + ": is of " + to_string(part.dims) + ", but " + paths.front().string() +
+                      " of " + to_string(whole.dims));
     }
     whole.spans.insert(whole.spans.end(), part.spans.begin(), part.spans.end());
   }

@@ -11,8 +11,12 @@ namespace ballast {
 namespace {
 
 constexpr std::array<std::pair<ActionKind, std::string_view>, 6> kKindNames{{
-    {ActionKind::F, "F"}, {ActionKind::B, "B"}, {ActionKind::SEND_F, "SEND_F"},
-    {ActionKind::RECV_F, "RECV_F"}, {ActionKind::SEND_B, "SEND_B"}, {ActionKind::RECV_B, "RECV_B"},
+    {ActionKind::F, "F"},
+    {ActionKind::B, "B"},
+    {ActionKind::SEND_F, "SEND_F"},
+    {ActionKind::RECV_F, "RECV_F"},
+    {ActionKind::SEND_B, "SEND_B"},
+    {ActionKind::RECV_B, "RECV_B"},
 }};
 
 std::optional<int> parse_number(std::string_view text) {
@@ -113,11 +117,14 @@ class Run {
   bool belongs(const Action& action) const {
     switch (action.kind) {
       case ActionKind::F:
-      case ActionKind::B: return true;
+      case ActionKind::B:
+        return true;
       case ActionKind::SEND_F:
-      case ActionKind::RECV_B: return crosses(action.stage);
+      case ActionKind::RECV_B:
+        return crosses(action.stage);
       case ActionKind::RECV_F:
-      case ActionKind::SEND_B: return crosses(action.stage - 1);
+      case ActionKind::SEND_B:
+        return crosses(action.stage - 1);
     }
     return false;
   }
@@ -134,10 +141,14 @@ class Run {
         if (last) return {{stage, ActionKind::F, m}};
         if (crosses(stage)) return {{stage, ActionKind::F, m}, {stage, ActionKind::RECV_B, m}};
         return {{stage, ActionKind::F, m}, {stage + 1, ActionKind::B, m}};
-      case ActionKind::SEND_F: return {{stage, ActionKind::F, m}};
-      case ActionKind::RECV_F: return {{stage - 1, ActionKind::SEND_F, m}};
-      case ActionKind::SEND_B: return {{stage, ActionKind::B, m}};
-      case ActionKind::RECV_B: return {{stage + 1, ActionKind::SEND_B, m}};
+      case ActionKind::SEND_F:
+        return {{stage, ActionKind::F, m}};
+      case ActionKind::RECV_F:
+        return {{stage - 1, ActionKind::SEND_F, m}};
+      case ActionKind::SEND_B:
+        return {{stage, ActionKind::B, m}};
+      case ActionKind::RECV_B:
+        return {{stage + 1, ActionKind::SEND_B, m}};
     }
     return {};
   }
@@ -154,13 +165,15 @@ Violations Schedule::violations() const {
     return {"a schedule needs at least one rank, one stage a rank and one micro-batch"};
   }
   if (ranks.size() != static_cast<std::size_t>(num_ranks)) {
-    return {"the schedule has actions for " + std::to_string(ranks.size()) + " ranks, not " + std::to_string(num_ranks)};
+    return {"the schedule has actions for " + std::to_string(ranks.size()) + " ranks, not " +
+            std::to_string(num_ranks)};
   }
   // Before anything is sized by these numbers, which may come from a file.
   std::size_t num_actions = 0;
   for (const auto& actions : ranks) num_actions += actions.size();
   if (2.0 * num_ranks * virtual_stages * num_micro_batches > static_cast<double>(num_actions)) {
-    return {"the schedule has " + std::to_string(num_actions) + " actions, fewer than an F and a B of each stage and micro-batch"};
+    return {"the schedule has " + std::to_string(num_actions) +
+            " actions, fewer than an F and a B of each stage and micro-batch"};
   }
   Violations found;
   for (int rank = 0; rank < num_ranks; ++rank) {
@@ -219,7 +232,8 @@ Action parse_action(std::string_view text) {
       if (name == kind && stage && micro_batch) return {.stage = *stage, .kind = value, .micro_batch = *micro_batch};
     }
   }
-  throw UserError("\"" + std::string(text) + "\" is not an action: stage, one of F, B, SEND_F, RECV_F, SEND_B, RECV_B, " +
+  throw UserError("\"" + std::string(text) +
+                  "\" is not an action: stage, one of F, B, SEND_F, RECV_F, SEND_B, RECV_B, " +
                   "micro-batch, as in 2F0");
 }
 

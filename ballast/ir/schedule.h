@@ -43,9 +43,9 @@ struct Schedule {
 };
 
 std::string to_string(ActionKind kind);
-std::string to_string(const Action& action);                 // "2F0"
-std::string to_string(const Schedule& schedule);             // a header line, then a line a rank
-Action parse_action(std::string_view text);                  // throws UserError naming the text
-Schedule parse_schedule(std::string_view text);              // inverse of to_string(Schedule)
+std::string to_string(const Action& action);      // "2F0"
+std::string to_string(const Schedule& schedule);  // a header line, then a line a rank
+Action parse_action(std::string_view text);       // throws UserError naming the text
+Schedule parse_schedule(std::string_view text);   // inverse of to_string(Schedule)
 
 }  // namespace ballast

@@ -30,8 +30,8 @@ struct StepPlanSettings {
 // contiguous for the plain packer, balanced for the others. REQUIRES: the run has no violations.
 StepPlanSettings step_plan_settings(const RunSpec& run);
 
-// Every pipeline runs the same number of micro-batches: where dp does not divide N, the last are empty. Throws UserError
-// for an unknown schedule or sharding and for a step without micro-batches.
+// Every pipeline runs the same number of micro-batches: where dp does not divide N, the last are empty. Throws
+// UserError for an unknown schedule or sharding and for a step without micro-batches.
 StepPlan make_step_plan(const PackedStep& packed, const StepPlanSettings& settings, const CostModel& cost);
 
 // By pipeline, the places in `seconds`; longest first to the least loaded pipeline of those with fewer than

@@ -16,15 +16,28 @@ Program pipeline_program(const Schedule& schedule, const std::vector<Seconds>& s
     for (const auto& [stage, kind, m] : schedule.ranks[static_cast<std::size_t>(rank)]) {
       const Seconds of_stage = seconds[static_cast<std::size_t>(m)] / schedule.num_stages();
       const auto message = [&, s = stage, at = m](SpanKind span_kind, int other_stage) {
-        ops.push_back(communicate({.kind = span_kind, .stage = s, .micro_batch = at, .peer = schedule.rank_of_stage(other_stage)}, 0));
+        ops.push_back(communicate(
+            {.kind = span_kind, .stage = s, .micro_batch = at, .peer = schedule.rank_of_stage(other_stage)}, 0));
       };
       switch (kind) {
-        case ActionKind::F: ops.push_back(compute(of_stage / 3)); break;
-        case ActionKind::B: ops.push_back(compute(of_stage * 2 / 3)); break;
-        case ActionKind::SEND_F: message(SpanKind::SEND_F, stage + 1); break;
-        case ActionKind::RECV_F: message(SpanKind::RECV_F, stage - 1); break;
-        case ActionKind::SEND_B: message(SpanKind::SEND_B, stage - 1); break;
-        case ActionKind::RECV_B: message(SpanKind::RECV_B, stage + 1); break;
+        case ActionKind::F:
+          ops.push_back(compute(of_stage / 3));
+          break;
+        case ActionKind::B:
+          ops.push_back(compute(of_stage * 2 / 3));
+          break;
+        case ActionKind::SEND_F:
+          message(SpanKind::SEND_F, stage + 1);
+          break;
+        case ActionKind::RECV_F:
+          message(SpanKind::RECV_F, stage - 1);
+          break;
+        case ActionKind::SEND_B:
+          message(SpanKind::SEND_B, stage - 1);
+          break;
+        case ActionKind::RECV_B:
+          message(SpanKind::RECV_B, stage + 1);
+          break;
       }
     }
     // Ends where the slowest rank ends, with a span to read the time from.

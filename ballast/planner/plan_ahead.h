@@ -25,8 +25,8 @@ class PlanAhead {
   // The next step; waits where it is not planned yet. Nothing once the data has ended. Throws what planning it threw.
   std::optional<PlannedStep> next();
 
-  // What to resume from after the step that next() returned last (before the first: what the stream began with), however
-  // many steps have been planned since.
+  // What to resume from after the step that next() returned last (before the first: what the stream began with),
+  // however many steps have been planned since.
   const PackerState& state() const { return returned_state_; }
 
  private:

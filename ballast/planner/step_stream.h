@@ -17,11 +17,11 @@ namespace ballast {
 
 struct PlannedStep {
   StepPlan plan;
-  Timeline predicted;               // of this step alone, from time 0
+  Timeline predicted;  // of this step alone, from time 0
   Seconds predicted_seconds = 0;
-  Seconds planning_seconds = 0;     // wall-clock this step's planning took
-  double imbalance_micro_batch = 1; // predicted
-  double imbalance_cp = 1;          // predicted
+  Seconds planning_seconds = 0;      // wall-clock this step's planning took
+  double imbalance_micro_batch = 1;  // predicted
+  double imbalance_cp = 1;           // predicted
 };
 
 class StepStream {

@@ -9,8 +9,7 @@ double ideal_bubble_share(int num_ranks, int virtual_stages, int num_micro_batch
   const double ranks = num_ranks;
   const double stages = virtual_stages;
   const double micro_batches = num_micro_batches;
-  const double idle =
-      num_micro_batches >= num_ranks ? ranks - 1 : stages * (ranks - micro_batches) + micro_batches - 1;
+  const double idle = num_micro_batches >= num_ranks ? ranks - 1 : stages * (ranks - micro_batches) + micro_batches - 1;
   return idle / (idle + micro_batches * stages);
 }
 

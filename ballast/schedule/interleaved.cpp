@@ -8,7 +8,8 @@ namespace ballast {
 namespace {
 
 void require_at_least_one(const char* what, int value) {
-  if (value < 1) throw UserError(std::string("schedule: ") + what + " = " + std::to_string(value) + ": must be 1 or more");
+  if (value < 1)
+    throw UserError(std::string("schedule: ") + what + " = " + std::to_string(value) + ": must be 1 or more");
 }
 
 }  // namespace
@@ -53,8 +54,8 @@ Schedule interleaved(int num_ranks, int virtual_stages, int num_micro_batches) {
     }
     const auto warmup =
         static_cast<std::size_t>(interleaved_warmup(num_ranks, virtual_stages, num_micro_batches, rank));
-    std::vector<Action>& actions = schedule.ranks.emplace_back(
-        forwards.begin(), forwards.begin() + static_cast<std::ptrdiff_t>(warmup));
+    std::vector<Action>& actions =
+        schedule.ranks.emplace_back(forwards.begin(), forwards.begin() + static_cast<std::ptrdiff_t>(warmup));
     for (std::size_t i = 0; i < backwards.size(); ++i) {
       if (warmup + i < forwards.size()) actions.push_back(forwards[warmup + i]);
       actions.push_back(backwards[i]);

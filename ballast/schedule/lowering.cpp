@@ -16,11 +16,13 @@ Schedule lower(Schedule schedule) {
       const auto [stage, kind, m] = action;
       const bool forward = kind == ActionKind::F;
       if (crosses(forward ? stage - 1 : stage)) {
-        lowered.push_back({.stage = stage, .kind = forward ? ActionKind::RECV_F : ActionKind::RECV_B, .micro_batch = m});
+        lowered.push_back(
+            {.stage = stage, .kind = forward ? ActionKind::RECV_F : ActionKind::RECV_B, .micro_batch = m});
       }
       lowered.push_back(action);
       if (crosses(forward ? stage : stage - 1)) {
-        lowered.push_back({.stage = stage, .kind = forward ? ActionKind::SEND_F : ActionKind::SEND_B, .micro_batch = m});
+        lowered.push_back(
+            {.stage = stage, .kind = forward ? ActionKind::SEND_F : ActionKind::SEND_B, .micro_batch = m});
       }
     }
     actions = std::move(lowered);

@@ -30,8 +30,8 @@ struct StepTime {
   std::vector<RankTime> ranks;
   // Work of compute kinds and cost of communication, over all ranks.
   std::map<SpanKind, Seconds> seconds_by_kind;
-  // Of the time from the first F or B to the last, over all ranks: the share in which a rank ran none of them, transfers
-  // aside. On equal stages this is the schedule's bubble; on others also what inequality costs.
+  // Of the time from the first F or B to the last, over all ranks: the share in which a rank ran none of them,
+  // transfers aside. On equal stages this is the schedule's bubble; on others also what inequality costs.
   double bubble_share = 0;
 
   Seconds step_seconds() const { return end - begin; }
@@ -49,7 +49,7 @@ struct PredictionError {
   std::int64_t step = 0;
   Seconds predicted = 0;
   Seconds measured = 0;
-  double relative = 0;  // (predicted - measured) / measured
+  double relative = 0;                          // (predicted - measured) / measured
   std::map<SpanKind, double> relative_by_kind;  // of seconds_by_kind, where the measured is over 0
 };
 

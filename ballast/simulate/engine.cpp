@@ -12,10 +12,10 @@ namespace {
 
 struct RankState {
   Seconds clock = 0;
-  std::size_t next = 0;                        // operation at hand
-  std::vector<std::size_t> open;               // spans begun and not ended, as places in `spans`
-  std::map<Axis, std::int64_t> collectives;    // joined so far, by axis: members count alike
-  std::vector<Span> spans;                     // in order of time, outer before inner
+  std::size_t next = 0;                      // operation at hand
+  std::vector<std::size_t> open;             // spans begun and not ended, as places in `spans`
+  std::map<Axis, std::int64_t> collectives;  // joined so far, by axis: members count alike
+  std::vector<Span> spans;                   // in order of time, outer before inner
 };
 
 // The n-th collective of a group. The group is known by its axis and its first member.
@@ -88,7 +88,8 @@ class Engine {
         sent.pop_front();
         return true;
       }
-      case Op::Kind::collective: return meet(rank, op);
+      case Op::Kind::collective:
+        return meet(rank, op);
     }
     return true;
   }
@@ -153,7 +154,7 @@ class Engine {
 
   const Program& program_;
   std::vector<RankState> ranks_;
-  std::deque<int> ready_;  // ranks that may be able to go on
+  std::deque<int> ready_;                               // ranks that may be able to go on
   std::map<MessageKey, std::deque<Seconds>> messages_;  // sent and not received: when
   std::map<MeetingKey, Meeting> meetings_;
 };

@@ -22,9 +22,8 @@ std::vector<StepSpans> spans_by_step(const Timeline& timeline) {
   std::vector<StepSpans> ordered;
   for (auto& [number, step] : steps) {
     for (auto& spans : step.ranks) {
-      std::stable_sort(spans.begin(), spans.end(), [&](std::size_t a, std::size_t b) {
-        return timeline.spans[a].begin < timeline.spans[b].begin;
-      });
+      std::stable_sort(spans.begin(), spans.end(),
+                       [&](std::size_t a, std::size_t b) { return timeline.spans[a].begin < timeline.spans[b].begin; });
     }
     ordered.push_back(std::move(step));
   }

@@ -39,13 +39,17 @@ Violations Program::violations() const {
     int open = 0;
     for (const Op& op : ranks[static_cast<std::size_t>(rank)]) {
       const std::string name = "rank " + std::to_string(rank) + " " + to_string(op.label.kind);
-      if (!(std::isfinite(op.seconds) && op.seconds >= 0)) found.push_back(name + ": a duration must be finite and 0 or more");
+      if (!(std::isfinite(op.seconds) && op.seconds >= 0))
+        found.push_back(name + ": a duration must be finite and 0 or more");
       switch (op.kind) {
-        case Op::Kind::begin: ++open; break;
+        case Op::Kind::begin:
+          ++open;
+          break;
         case Op::Kind::end:
           if (--open < 0) found.push_back(name + ": a span ends that did not begin");
           break;
-        case Op::Kind::compute: break;
+        case Op::Kind::compute:
+          break;
         case Op::Kind::collective: {
           const std::vector<int> group = axis_group(dims, op.label.axis, rank);
           if (std::find(group.begin(), group.end(), rank) == group.end()) {

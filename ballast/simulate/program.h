@@ -14,7 +14,7 @@ namespace ballast {
 
 struct Op {
   enum class Kind {
-    begin,       // opens a span of a compute kind; the operations up to its `end` lie inside
+    begin,  // opens a span of a compute kind; the operations up to its `end` lie inside
     end,
     compute,     // the rank works for `seconds`
     collective,  // begins when its last member arrives and lasts `seconds`; members are label.axis of the rank
@@ -23,7 +23,7 @@ struct Op {
   };
 
   Kind kind = Kind::compute;
-  Span label;           // of all but compute and end: kind, stage, micro-batch, layer, bytes, peer, axis
+  Span label;  // of all but compute and end: kind, stage, micro-batch, layer, bytes, peer, axis
   Seconds seconds = 0;
 };
 

@@ -19,8 +19,8 @@ struct Open {
 // Whether `inner` lies inside `outer`. On the border, where a span may have no length, labels decide.
 bool contains(const Span& outer, const Span& inner) {
   if (inner.begin < outer.end) return inner.end <= outer.end + 1e-9;
-  return inner.begin == outer.end && inner.end == outer.end && is_collective(inner.kind) && inner.stage == outer.stage &&
-         inner.micro_batch == outer.micro_batch && outer.stage >= 0;
+  return inner.begin == outer.end && inner.end == outer.end && is_collective(inner.kind) &&
+         inner.stage == outer.stage && inner.micro_batch == outer.micro_batch && outer.stage >= 0;
 }
 
 class RankReplay {

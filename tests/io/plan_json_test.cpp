@@ -28,7 +28,13 @@ std::string refusal(F&& f) {
 rc::Gen<Document> any_document() {
   return rc::gen::apply(
       [](std::int64_t id, std::int64_t arrival, Tokens begin, Tokens length, int domain, bool ends, std::int64_t due) {
-        return Document{.id = id, .arrival = arrival, .begin = begin, .length = length, .domain = domain, .ends = ends, .due_step = due};
+        return Document{.id = id,
+                        .arrival = arrival,
+                        .begin = begin,
+                        .length = length,
+                        .domain = domain,
+                        .ends = ends,
+                        .due_step = due};
       },
       rc::gen::inRange<std::int64_t>(0, std::int64_t{1} << 40), rc::gen::inRange<std::int64_t>(0, 1000),
       rc::gen::inRange<Tokens>(0, 100000), rc::gen::inRange<Tokens>(0, 100000), rc::gen::inRange(0, 5),
@@ -110,10 +116,15 @@ RC_GTEST_PROP(PlanJson, StepPlansRoundTripWithBoundariesThatFollowFromTheDocumen
 }
 
 TEST(PlanJson, WritesTheFormatOfTheDocumentation) {
-  EXPECT_EQ(to_json(PackedStep{.step = 2, .micro_batches = {{}, {{{.id = 1, .arrival = 4, .begin = 2, .length = 9, .domain = 3, .ends = false, .due_step = 1}}}}}),
-            R"({"micro_batches":[{"documents":[]},{"documents":[[1,4,2,9,3,0,1]]}],"step":2,"version":1})");
-  EXPECT_EQ(to_json(ShardPlan{.sharding = "per_document", .cu_seqlens = {0, 4}, .ranges = {{{0, 1}, {3, 4}}, {{1, 3}}}}),
-            R"({"cu_seqlens":[0,4],"ranges":[[[0,1],[3,4]],[[1,3]]],"sharding":"per_document"})");
+  EXPECT_EQ(
+      to_json(PackedStep{
+          .step = 2,
+          .micro_batches =
+              {{}, {{{.id = 1, .arrival = 4, .begin = 2, .length = 9, .domain = 3, .ends = false, .due_step = 1}}}}}),
+      R"({"micro_batches":[{"documents":[]},{"documents":[[1,4,2,9,3,0,1]]}],"step":2,"version":1})");
+  EXPECT_EQ(
+      to_json(ShardPlan{.sharding = "per_document", .cu_seqlens = {0, 4}, .ranges = {{{0, 1}, {3, 4}}, {{1, 3}}}}),
+      R"({"cu_seqlens":[0,4],"ranges":[[[0,1],[3,4]],[[1,3]]],"sharding":"per_document"})");
 }
 
 TEST(PlanJson, ShardPlansRoundTrip) {
@@ -130,23 +141,30 @@ TEST(PlanJson, KeepsBoundariesThatContradictTheDocumentsForViolationsToFind) {
 
 TEST(PlanJson, RefusesMalformedTextNamingWhereAndTheKey) {
   const std::string good = to_json(small_plan());
-  const auto read = [](const std::string& text) { return refusal([&] { step_plan_from_json(text, "plan.jsonl line 3"); }); };
+  const auto read = [](const std::string& text) {
+    return refusal([&] { step_plan_from_json(text, "plan.jsonl line 3"); });
+  };
   EXPECT_EQ(read(good), "");
   EXPECT_THAT(read(""), AllOf(StartsWith("plan.jsonl line 3: "), HasSubstr("is not JSON")));
   EXPECT_THAT(read(good.substr(0, good.size() / 2)), HasSubstr("is not JSON"));
   EXPECT_THAT(read("[1]"), HasSubstr("must be an object, not [1]"));
-  EXPECT_THAT(read(replaced(good, "\"version\":1", "\"version\":9")), HasSubstr("version: 9 is not known: this program reads version 1"));
+  EXPECT_THAT(read(replaced(good, "\"version\":1", "\"version\":9")),
+              HasSubstr("version: 9 is not known: this program reads version 1"));
   EXPECT_THAT(read(replaced(good, "\"step\":7", "\"stp\":7")), HasSubstr("unknown key \"stp\""));
   EXPECT_THAT(read(replaced(good, "\"step\":7", "\"step\":-7")), HasSubstr("step: -7 is too small"));
   EXPECT_THAT(read(replaced(good, "\"step\":7", "\"step\":7.5")), HasSubstr("step: must be a whole number, not 7.5"));
   EXPECT_THAT(read(replaced(good, ",\"step\":7", "")), HasSubstr("key \"step\" is missing"));
   EXPECT_THAT(read(replaced(good, "\"cp\":2", "\"cp\":0")), HasSubstr("dims.cp: 0 is too small"));
   EXPECT_THAT(read(replaced(good, "\"cp\":2", "\"cp\":99999999999")), HasSubstr("dims.cp: 99999999999 is too large"));
-  EXPECT_THAT(read(replaced(good, "[3,5,0,8,0,1,0]", "[3,5,0,8,0,1]")), HasSubstr("micro_batches[0][0].documents[0]: must be a list of 7 entries, not 6"));
-  EXPECT_THAT(read(replaced(good, "[3,5,0,8,0,1,0]", "[3,5,0,\"8\",0,1,0]")), HasSubstr("micro_batches[0][0].documents[0][3]: must be a whole number, not \"8\""));
-  EXPECT_THAT(read(replaced(good, "[3,5,0,8,0,1,0]", "[3,5,0,18446744073709551615,0,1,0]")), HasSubstr("documents[0][3]"));
+  EXPECT_THAT(read(replaced(good, "[3,5,0,8,0,1,0]", "[3,5,0,8,0,1]")),
+              HasSubstr("micro_batches[0][0].documents[0]: must be a list of 7 entries, not 6"));
+  EXPECT_THAT(read(replaced(good, "[3,5,0,8,0,1,0]", "[3,5,0,\"8\",0,1,0]")),
+              HasSubstr("micro_batches[0][0].documents[0][3]: must be a whole number, not \"8\""));
+  EXPECT_THAT(read(replaced(good, "[3,5,0,8,0,1,0]", "[3,5,0,18446744073709551615,0,1,0]")),
+              HasSubstr("documents[0][3]"));
   EXPECT_THAT(read(replaced(good, "0F0 0B0", "0F0 0X0")), AllOf(HasSubstr("schedule: "), HasSubstr("0X0")));
-  EXPECT_THAT(read(replaced(good, "[[[0,8]],[]]", "[[[0,8,9]],[]]")), HasSubstr("shard_plans[0][0].ranges[0][0]: must be a list of 2"));
+  EXPECT_THAT(read(replaced(good, "[[[0,8]],[]]", "[[[0,8,9]],[]]")),
+              HasSubstr("shard_plans[0][0].ranges[0][0]: must be a list of 2"));
 }
 
 TEST_F(PlanFile, IsReadLineByLineAndBlankLinesAreSkipped) {
@@ -159,9 +177,11 @@ TEST_F(PlanFile, IsReadLineByLineAndBlankLinesAreSkipped) {
 TEST_F(PlanFile, IsRefusedWhereALineIsBrokenOrAPlanIsNot) {
   const std::string good = to_json(small_plan());
   write_file_atomically(path_, good + "\n{\n");
-  EXPECT_THAT(refusal([&] { read_step_plans(path_); }), AllOf(HasSubstr(path_.string() + " line 2: "), HasSubstr("is not JSON")));
+  EXPECT_THAT(refusal([&] { read_step_plans(path_); }),
+              AllOf(HasSubstr(path_.string() + " line 2: "), HasSubstr("is not JSON")));
   write_file_atomically(path_, replaced(good, "[[[0,8]],[]]", "[[[0,7]],[]]"));
-  EXPECT_THAT(refusal([&] { read_step_plans(path_); }), AllOf(HasSubstr("line 1: "), HasSubstr("token 7 is on no rank")));
+  EXPECT_THAT(refusal([&] { read_step_plans(path_); }),
+              AllOf(HasSubstr("line 1: "), HasSubstr("token 7 is on no rank")));
   write_file_atomically(path_, "\n");
   EXPECT_THAT(refusal([&] { read_packed_steps(path_); }), HasSubstr("holds no packed step"));
 }

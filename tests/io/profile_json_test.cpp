@@ -16,7 +16,10 @@ using ::testing::HasSubstr;
 
 HardwareProfile small_profile() {
   HardwareProfile profile;
-  profile.key = {.device = "Some \"CPU\", avx2", .kernel_build = "torch 2.13.0", .precision = "float32", .mapping = "layers 2, threads 1"};
+  profile.key = {.device = "Some \"CPU\", avx2",
+                 .kernel_build = "torch 2.13.0",
+                 .precision = "float32",
+                 .mapping = "layers 2, threads 1"};
   profile.measured_by = "ballast profile, 2026-01-01";
   profile.seconds_taken = 12.5;
   profile.attention = {{.queries = 128, .keys = 256, .causal = false, .forward = 1e-4, .backward = 3e-4}};
@@ -48,7 +51,8 @@ RC_GTEST_PROP(ProfileJson, RoundTripsEveryBitOfEveryTime, ()) {
   HardwareProfile profile = small_profile();
   const int points = *rc::gen::inRange(0, 6);
   for (int i = 0; i < points; ++i) {
-    profile.attention.push_back({.queries = i + 1, .keys = 2 * i + 1, .causal = i % 2 == 0, .forward = *seconds, .backward = *seconds});
+    profile.attention.push_back(
+        {.queries = i + 1, .keys = 2 * i + 1, .causal = i % 2 == 0, .forward = *seconds, .backward = *seconds});
     profile.linear.push_back({.part = "head", .tokens = 1 << i, .forward = *seconds, .backward = *seconds});
     profile.collectives.push_back({.operation = "send", .ranks = 2 + i, .bytes = i, .seconds = *seconds});
   }
@@ -60,15 +64,21 @@ TEST(ProfileJson, RefusesMalformedTextNamingWhereAndTheKey) {
   const std::string good = to_json(small_profile());
   EXPECT_EQ(refusal(good), "");
   EXPECT_THAT(refusal("{"), HasSubstr("profile.json: is not JSON"));
-  EXPECT_THAT(refusal(replaced(good, "\"version\": 1", "\"version\": 2")), HasSubstr("profile.json: version: 2 is not known"));
-  EXPECT_THAT(refusal(replaced(good, "\"device\"", "\"devise\"")), AllOf(HasSubstr("key: unknown key \"devise\""), HasSubstr("did you mean \"device\"?")));
-  EXPECT_THAT(refusal(replaced(good, "\"queries\":128", "\"queries\":-1")), HasSubstr("attention[0].queries: -1 is too small"));
-  EXPECT_THAT(refusal(replaced(good, "\"causal\":false", "\"causal\":0")), HasSubstr("attention[0].causal: must be true or false"));
-  EXPECT_THAT(refusal(replaced(good, "\"part\":\"layer\"", "\"part\":3")), HasSubstr("linear[0].part: must be a string"));
+  EXPECT_THAT(refusal(replaced(good, "\"version\": 1", "\"version\": 2")),
+              HasSubstr("profile.json: version: 2 is not known"));
+  EXPECT_THAT(refusal(replaced(good, "\"device\"", "\"devise\"")),
+              AllOf(HasSubstr("key: unknown key \"devise\""), HasSubstr("did you mean \"device\"?")));
+  EXPECT_THAT(refusal(replaced(good, "\"queries\":128", "\"queries\":-1")),
+              HasSubstr("attention[0].queries: -1 is too small"));
+  EXPECT_THAT(refusal(replaced(good, "\"causal\":false", "\"causal\":0")),
+              HasSubstr("attention[0].causal: must be true or false"));
+  EXPECT_THAT(refusal(replaced(good, "\"part\":\"layer\"", "\"part\":3")),
+              HasSubstr("linear[0].part: must be a string"));
 }
 
 TEST(ProfileJson, AFileWithAnImpossibleProfileIsRefused) {
-  const auto path = std::filesystem::temp_directory_path() / ("ballast_profile_" + std::to_string(::getpid()) + ".json");
+  const auto path =
+      std::filesystem::temp_directory_path() / ("ballast_profile_" + std::to_string(::getpid()) + ".json");
   HardwareProfile profile = small_profile();
   write_file_atomically(path, to_json(profile));
   EXPECT_EQ(read_hardware_profile(path), profile);

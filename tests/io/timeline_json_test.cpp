@@ -40,13 +40,22 @@ Span forward(int rank, std::int64_t step, Seconds begin, Seconds end) {
 
 rc::Gen<Span> any_span() {
   // Multiples of the resolution, so that nothing is lost.
-  const auto seconds = rc::gen::map(rc::gen::inRange<std::int64_t>(0, 1000000000000), [](std::int64_t t) { return static_cast<double>(t) / 1e7; });
+  const auto seconds = rc::gen::map(rc::gen::inRange<std::int64_t>(0, 1000000000000),
+                                    [](std::int64_t t) { return static_cast<double>(t) / 1e7; });
   const auto label = rc::gen::inRange(-1, 9);
   return rc::gen::exec([=] {
-    return Span{.rank = *rc::gen::inRange(0, 4), .step = *rc::gen::inRange<std::int64_t>(0, 4),
-                .kind = static_cast<SpanKind>(*rc::gen::inRange(0, 15)), .stage = *label, .micro_batch = *label, .layer = *label,
-                .begin = *seconds, .end = *seconds, .wait = *seconds, .lease = *seconds,
-                .bytes = *rc::gen::inRange<Bytes>(0, Bytes{1} << 40), .peer = *rc::gen::inRange(-1, 4),
+    return Span{.rank = *rc::gen::inRange(0, 4),
+                .step = *rc::gen::inRange<std::int64_t>(0, 4),
+                .kind = static_cast<SpanKind>(*rc::gen::inRange(0, 15)),
+                .stage = *label,
+                .micro_batch = *label,
+                .layer = *label,
+                .begin = *seconds,
+                .end = *seconds,
+                .wait = *seconds,
+                .lease = *seconds,
+                .bytes = *rc::gen::inRange<Bytes>(0, Bytes{1} << 40),
+                .peer = *rc::gen::inRange(-1, 4),
                 .axis = static_cast<Axis>(*rc::gen::inRange(0, 6))};
   });
 }
@@ -55,12 +64,14 @@ class TimelineFile : public ::testing::Test {
  protected:
   TimelineFile() { std::filesystem::create_directories(folder_); }
   ~TimelineFile() override { std::filesystem::remove_all(folder_); }
-  std::filesystem::path folder_ = std::filesystem::temp_directory_path() / ("ballast_timeline_" + std::to_string(::getpid()));
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("ballast_timeline_" + std::to_string(::getpid()));
   std::filesystem::path path_ = folder_ / "predicted.jsonl";
 };
 
 RC_GTEST_PROP(TimelineJson, RoundTrips, ()) {
-  const Timeline timeline{.source = "measured", .dims = kDims, .spans = *rc::gen::container<std::vector<Span>>(any_span())};
+  const Timeline timeline{
+      .source = "measured", .dims = kDims, .spans = *rc::gen::container<std::vector<Span>>(any_span())};
   RC_ASSERT(timeline_from_json(to_json(timeline), "text") == timeline);
 }
 
@@ -76,8 +87,10 @@ TEST(TimelineJson, RefusesMalformedTextNamingTheLineAndTheKey) {
   const auto read = [](const std::string& text) { return refusal([&] { timeline_from_json(text, "t.jsonl"); }); };
   EXPECT_EQ(read(good), "");
   EXPECT_THAT(read(""), HasSubstr("t.jsonl: holds no timeline"));
-  EXPECT_THAT(read(replaced(good, "\"version\":1", "\"version\":0")), HasSubstr("t.jsonl line 1: version: 0 is not known"));
-  EXPECT_THAT(read(replaced(good, "\"F\"", "\"G\"")), AllOf(HasSubstr("t.jsonl line 2: spans[0][1]: "), HasSubstr("\"G\" is not a kind of span")));
+  EXPECT_THAT(read(replaced(good, "\"version\":1", "\"version\":0")),
+              HasSubstr("t.jsonl line 1: version: 0 is not known"));
+  EXPECT_THAT(read(replaced(good, "\"F\"", "\"G\"")),
+              AllOf(HasSubstr("t.jsonl line 2: spans[0][1]: "), HasSubstr("\"G\" is not a kind of span")));
   EXPECT_THAT(read(replaced(good, "\"none\"", "\"tp\"")), HasSubstr("spans[0][11]: \"tp\" is not an axis"));
   EXPECT_THAT(read(replaced(good, "[[0,", "[[4,")), HasSubstr("spans[0][0]: 4 is too large: 3 or less"));
   EXPECT_THAT(read(replaced(good, "-1,\"none\"]", "-1]")), HasSubstr("spans[0]: must be a list of 12 entries, not 11"));
@@ -108,13 +121,15 @@ TEST_F(TimelineFile, AResumedRunGoesOnAtItsFirstStep) {
     TimelineWriter writer(path_, "predicted", kDims, 2);
     writer.append({forward(0, 2, 5, 6)});
   }
-  EXPECT_EQ(read_timeline(path_).spans, (std::vector<Span>{forward(0, 0, 0, 1), forward(0, 1, 1, 2), forward(0, 2, 5, 6)}));
+  EXPECT_EQ(read_timeline(path_).spans,
+            (std::vector<Span>{forward(0, 0, 0, 1), forward(0, 1, 1, 2), forward(0, 2, 5, 6)}));
 }
 
 TEST_F(TimelineFile, OfAnotherRunIsNotContinued) {
   { TimelineWriter writer(path_, "predicted", kDims); }
   EXPECT_TRUE(read_timeline(path_).spans.empty());
-  EXPECT_THAT(refusal([&] { TimelineWriter(path_, "measured", kDims); }), AllOf(HasSubstr(path_.string()), HasSubstr("another timeline")));
+  EXPECT_THAT(refusal([&] { TimelineWriter(path_, "measured", kDims); }),
+              AllOf(HasSubstr(path_.string()), HasSubstr("another timeline")));
   EXPECT_THAT(refusal([&] { TimelineWriter(path_, "predicted", ParallelDims{}); }), HasSubstr("another timeline"));
 }
 
@@ -123,7 +138,8 @@ TEST_F(TimelineFile, OfAllRanksIsReadFromTheRunsFolder) {
   for (const int rank : {1, 0}) {
     TimelineWriter(folder_ / measured_timeline_name(rank), "measured", kDims).append({forward(rank, 0, 0, 1 + rank)});
   }
-  EXPECT_EQ(read_run_timeline(folder_, "measured").spans, (std::vector<Span>{forward(0, 0, 0, 1), forward(1, 0, 0, 2)}));
+  EXPECT_EQ(read_run_timeline(folder_, "measured").spans,
+            (std::vector<Span>{forward(0, 0, 0, 1), forward(1, 0, 0, 2)}));
   EXPECT_THAT(refusal([&] { read_run_timeline(folder_, "replayed"); }), HasSubstr("replayed.jsonl: cannot be read"));
 }
 

@@ -55,8 +55,9 @@ TEST(Schedule, RefusesTextThatIsNoSchedule) {
 TEST(Schedule, NamesAnActionThatIsMissingDoubledOrMisplaced) {
   EXPECT_THAT(violations_of("schedule s ranks 1 virtual_stages 1 micro_batches 1\n0F0 0F0\n"),
               ElementsAre("0F0 is there 2 times", "0B0 is missing"));
-  EXPECT_THAT(violations_of("schedule s ranks 2 virtual_stages 1 micro_batches 1\n1F0 1B0\n0F0 0B0\n"),
-              ElementsAre(HasSubstr("1F0: the stage lives on rank 1"), HasSubstr("1B0"), HasSubstr("0F0"), HasSubstr("0B0")));
+  EXPECT_THAT(
+      violations_of("schedule s ranks 2 virtual_stages 1 micro_batches 1\n1F0 1B0\n0F0 0B0\n"),
+      ElementsAre(HasSubstr("1F0: the stage lives on rank 1"), HasSubstr("1B0"), HasSubstr("0F0"), HasSubstr("0B0")));
   EXPECT_THAT(violations_of("schedule s ranks 1 virtual_stages 1 micro_batches 1\n0F0 0B0 1F0 0B7\n"),
               ElementsAre(HasSubstr("1F0: no such stage"), HasSubstr("0B7: no such micro-batch")));
 }
@@ -70,9 +71,10 @@ TEST(Schedule, NamesAMessageWithoutItsOtherSide) {
 }
 
 TEST(Schedule, NamesWhoWaitsForWhatInADeadlock) {
-  EXPECT_THAT(violations_of("schedule s ranks 2 virtual_stages 1 micro_batches 2\n"
-                            "0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1\n"),
-              ElementsAre("never finishes: rank 0 waits at 0B0 for 1B0", "never finishes: rank 1 waits at 1F1 for 0F1"));
+  EXPECT_THAT(
+      violations_of("schedule s ranks 2 virtual_stages 1 micro_batches 2\n"
+                    "0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1\n"),
+      ElementsAre("never finishes: rank 0 waits at 0B0 for 1B0", "never finishes: rank 1 waits at 1F1 for 0F1"));
 }
 
 TEST(Schedule, AReceiveAfterItsUseNeverFinishes) {

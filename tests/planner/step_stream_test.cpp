@@ -92,7 +92,8 @@ TEST_P(Packers, GiveTheSameMicroBatchesUnderAnotherLayout) {
     std::sort(micro_batches.begin(), micro_batches.end());
     return micro_batches;
   };
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(sorted(one_pipeline.next().value().plan), sorted(two_pipelines.next().value().plan));
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(sorted(one_pipeline.next().value().plan), sorted(two_pipelines.next().value().plan));
 }
 
 TEST_P(Packers, EndWithTheDataAndLoseNoToken) {
@@ -135,7 +136,8 @@ TEST(PlanAhead, PassesOnWhatPlanningThrew) {
   run.packing.oversize = Oversize::refuse;
   PlanAhead ahead(std::make_unique<StepStream>(run, *cost, documents(1)), 2);
   try {
-    while (ahead.next()) {}
+    while (ahead.next()) {
+    }
     ADD_FAILURE() << "documents longer than the window were accepted";
   } catch (const UserError& error) {
     EXPECT_THAT(error.what(), HasSubstr("100"));

@@ -25,7 +25,8 @@ void for_every_pipeline(const Check& check) {
   for (int ranks = 1; ranks <= 8; ++ranks) {
     for (int virtual_stages = 1; virtual_stages <= 4; ++virtual_stages) {
       for (int micro_batches = 1; micro_batches <= 20; ++micro_batches) {
-        SCOPED_TRACE("P " + std::to_string(ranks) + " V " + std::to_string(virtual_stages) + " N " + std::to_string(micro_batches));
+        SCOPED_TRACE("P " + std::to_string(ranks) + " V " + std::to_string(virtual_stages) + " N " +
+                     std::to_string(micro_batches));
         check(ranks, virtual_stages, micro_batches);
       }
     }

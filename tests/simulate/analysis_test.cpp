@@ -13,7 +13,8 @@ Timeline two_ranks() {
   return execute({.step = 5,
                   .dims = {.cp = 2},
                   .ranks = {{begin_span(forward()), compute(10_ms), gather(2_ms), end_span()},
-                            {begin_span(forward()), compute(4_ms), gather(2_ms), compute(1_ms), end_span()}}}, "predicted");
+                            {begin_span(forward()), compute(4_ms), gather(2_ms), compute(1_ms), end_span()}}},
+                 "predicted");
 }
 
 TEST(Analysis, DividesARanksTimeIntoPartsThatAddUp) {
@@ -34,7 +35,9 @@ TEST(Analysis, DividesARanksTimeIntoPartsThatAddUp) {
 
 TEST(Analysis, ImbalanceIsTheSlowestRanksShareTimesTheRanks) {
   EXPECT_NEAR(analyze(two_ranks()).at(0).imbalance(), 10.0 * 2 / 15, kClose);
-  EXPECT_EQ(analyze(execute({.dims = {.cp = 2}, .ranks = {{gather(1_ms)}, {gather(1_ms)}}}, "predicted")).at(0).imbalance(), 1);
+  EXPECT_EQ(
+      analyze(execute({.dims = {.cp = 2}, .ranks = {{gather(1_ms)}, {gather(1_ms)}}}, "predicted")).at(0).imbalance(),
+      1);
 }
 
 TEST(Analysis, ExposedCommunicationIsAShareOfAllRanksTime) {

@@ -27,8 +27,10 @@ std::string failure(const Program& program) {
 }
 
 TEST(Engine, WorkOfARankAddsUp) {
-  const Timeline timeline = execute({.dims = {}, .ranks = {{begin_span(forward()), compute(10_ms), compute(1_ms), end_span(),
-                                                begin_span(forward(0, 1)), compute(10_ms), end_span()}}}, "predicted");
+  const Timeline timeline = execute({.dims = {},
+                                     .ranks = {{begin_span(forward()), compute(10_ms), compute(1_ms), end_span(),
+                                                begin_span(forward(0, 1)), compute(10_ms), end_span()}}},
+                                    "predicted");
   ASSERT_EQ(timeline.spans.size(), 2U);
   EXPECT_NEAR(timeline.spans[0].end, 11_ms, kClose);
   EXPECT_NEAR(timeline.spans[1].begin, 11_ms, kClose);
@@ -38,7 +40,8 @@ TEST(Engine, WorkOfARankAddsUp) {
 
 TEST(Engine, ACollectiveBeginsWithItsLastMember) {
   const Timeline timeline =
-      execute({.dims = kTwoCp, .ranks = {{compute(10_ms), gather(2_ms)}, {compute(4_ms), gather(2_ms), compute(1_ms)}}}, "predicted");
+      execute({.dims = kTwoCp, .ranks = {{compute(10_ms), gather(2_ms)}, {compute(4_ms), gather(2_ms), compute(1_ms)}}},
+              "predicted");
   ASSERT_EQ(timeline.spans.size(), 2U);
   EXPECT_NEAR(timeline.spans[0].wait, 0, kClose);
   EXPECT_NEAR(timeline.spans[1].wait, 6_ms, kClose);
@@ -47,9 +50,10 @@ TEST(Engine, ACollectiveBeginsWithItsLastMember) {
 }
 
 TEST(Engine, AWaitCountsToEverySpanAroundIt) {
-  const Timeline timeline = execute({.dims = kTwoCp,
-                                     .ranks = {{begin_span(forward()), gather(1_ms), compute(3_ms), end_span()},
-                                               {compute(5_ms), gather(1_ms)}}}, "predicted");
+  const Timeline timeline = execute(
+      {.dims = kTwoCp,
+       .ranks = {{begin_span(forward()), gather(1_ms), compute(3_ms), end_span()}, {compute(5_ms), gather(1_ms)}}},
+      "predicted");
   EXPECT_EQ(timeline.spans[0].kind, SpanKind::F);
   EXPECT_NEAR(timeline.spans[0].wait, 5_ms, kClose);
   EXPECT_NEAR(timeline.spans[0].end, 9_ms, kClose);
@@ -60,7 +64,8 @@ TEST(Engine, AWaitCountsToEverySpanAroundIt) {
 
 TEST(Engine, AReceiveWaitsForItsMessageAndASendForNobody) {
   const Timeline timeline = execute(
-      {.dims = kTwoStages, .ranks = {{compute(10_ms), send_f(1), compute(20_ms)}, {compute(1_ms), receive_f(0, 3_ms)}}}, "predicted");
+      {.dims = kTwoStages, .ranks = {{compute(10_ms), send_f(1), compute(20_ms)}, {compute(1_ms), receive_f(0, 3_ms)}}},
+      "predicted");
   const Span& send = timeline.spans[0];
   const Span& receive = timeline.spans[1];
   EXPECT_NEAR(send.end, 10_ms, kClose);
@@ -76,21 +81,25 @@ TEST(Engine, AMessageThatIsThereCostsOnlyItsTransfer) {
 }
 
 TEST(Engine, StepsCanBeginLater) {
-  const Timeline timeline = execute({.step = 4, .dims = kTwoCp, .ranks = {{gather(1_ms)}, {gather(1_ms)}}}, "replayed", 100_ms);
+  const Timeline timeline =
+      execute({.step = 4, .dims = kTwoCp, .ranks = {{gather(1_ms)}, {gather(1_ms)}}}, "replayed", 100_ms);
   EXPECT_NEAR(timeline.spans[0].begin, 100_ms, kClose);
   EXPECT_EQ(timeline.spans[0].step, 4);
 }
 
 TEST(Engine, AGroupOfOneNeedsNobody) {
-  EXPECT_NEAR(end_of(execute({.dims = {}, .ranks = {{gather(0), compute(1_ms), gather(0)}}}, "predicted")), 1_ms, kClose);
+  EXPECT_NEAR(end_of(execute({.dims = {}, .ranks = {{gather(0), compute(1_ms), gather(0)}}}, "predicted")), 1_ms,
+              kClose);
 }
 
 TEST(Engine, ADeadlockNamesWhoWaitsForWhat) {
-  const Program crossed{.step = 3,
-                        .dims = kTwoStages,
-                        .ranks = {{communicate({.kind = SpanKind::RECV_B, .stage = 0, .micro_batch = 0, .peer = 1}, 0), send_f(1)},
-                                  {receive_f(0), communicate({.kind = SpanKind::SEND_B, .stage = 1, .micro_batch = 0, .peer = 0}, 0)}}};
-  EXPECT_THAT(failure(crossed), AllOf(HasSubstr("step 3 never finishes"), HasSubstr("rank 0 waits at RECV_B stage 0 micro-batch 0 for rank 1"),
+  const Program crossed{
+      .step = 3,
+      .dims = kTwoStages,
+      .ranks = {{communicate({.kind = SpanKind::RECV_B, .stage = 0, .micro_batch = 0, .peer = 1}, 0), send_f(1)},
+                {receive_f(0), communicate({.kind = SpanKind::SEND_B, .stage = 1, .micro_batch = 0, .peer = 0}, 0)}}};
+  EXPECT_THAT(failure(crossed), AllOf(HasSubstr("step 3 never finishes"),
+                                      HasSubstr("rank 0 waits at RECV_B stage 0 micro-batch 0 for rank 1"),
                                       HasSubstr("rank 1 waits at RECV_F stage 1 micro-batch 0 for rank 0")));
   EXPECT_THAT(failure({.dims = kTwoCp, .ranks = {{gather(0)}, {}}}), HasSubstr("rank 0 waits at GATHER_KV for rank 1"));
 }
@@ -102,7 +111,8 @@ TEST(Engine, RefusesAProgramWithViolations) {
   EXPECT_THAT(failure({.dims = {}, .ranks = {{end_span()}}}), HasSubstr("ends that did not begin"));
   EXPECT_THAT(failure({.dims = {}, .ranks = {{send_f(5)}}}), HasSubstr("no such peer"));
   const Op tied = communicate({.kind = SpanKind::REDUCE_TIED, .axis = Axis::tied}, 0);
-  EXPECT_THAT(failure({.dims = {.pp = 3}, .ranks = {{tied}, {tied}, {tied}}}), HasSubstr("rank 1 REDUCE_TIED: is not in its group"));
+  EXPECT_THAT(failure({.dims = {.pp = 3}, .ranks = {{tied}, {tied}, {tied}}}),
+              HasSubstr("rank 1 REDUCE_TIED: is not in its group"));
 }
 
 // Random rounds in which every rank works and then all meet: the end is the sum of the slowest of each round.

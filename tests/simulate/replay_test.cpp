@@ -18,11 +18,27 @@ using ::testing::HasSubstr;
 constexpr ParallelDims kTwoCp{.cp = 2};
 
 Span measured_forward(int rank, Seconds begin, Seconds end, Seconds wait = 0, Seconds lease = 0) {
-  return {.rank = rank, .kind = SpanKind::F, .stage = 0, .micro_batch = 0, .begin = begin, .end = end, .wait = wait, .lease = lease};
+  return {.rank = rank,
+          .kind = SpanKind::F,
+          .stage = 0,
+          .micro_batch = 0,
+          .begin = begin,
+          .end = end,
+          .wait = wait,
+          .lease = lease};
 }
 
 Span measured_gather(int rank, Seconds begin, Seconds end, Seconds wait = 0, Seconds lease = 0) {
-  return {.rank = rank, .kind = SpanKind::GATHER_KV, .stage = 0, .micro_batch = 0, .layer = 0, .begin = begin, .end = end, .wait = wait, .lease = lease, .axis = Axis::cp};
+  return {.rank = rank,
+          .kind = SpanKind::GATHER_KV,
+          .stage = 0,
+          .micro_batch = 0,
+          .layer = 0,
+          .begin = begin,
+          .end = end,
+          .wait = wait,
+          .lease = lease,
+          .axis = Axis::cp};
 }
 
 // Two ranks on one core, each with 10 ms of work before a gather of 1 ms and 2 ms after it. Rank 1 gets the core when
@@ -71,7 +87,8 @@ TEST(Replay, KeepsAWaitForASlowerRank) {
 }
 
 TEST(Replay, CountsTimeBetweenSpansAsWork) {
-  const Timeline measured{.source = "measured", .dims = {}, .spans = {measured_forward(0, 5_ms, 10_ms), measured_forward(0, 17_ms, 20_ms)}};
+  const Timeline measured{
+      .source = "measured", .dims = {}, .spans = {measured_forward(0, 5_ms, 10_ms), measured_forward(0, 17_ms, 20_ms)}};
   const Timeline replayed = replay(measured);
   EXPECT_NEAR(replayed.spans[0].begin, 0, kClose);
   EXPECT_NEAR(replayed.spans[1].begin, 12_ms, kClose);
@@ -85,7 +102,14 @@ TEST(Replay, TakesAWaitOfTheComputeSpanItselfOffItsWork) {
 
 TEST(Replay, AReceiveCostsWhatPassedOnceBothSidesWereThere) {
   const auto message = [](SpanKind kind, int rank, int stage, int peer, Seconds begin, Seconds end, Seconds wait) {
-    return Span{.rank = rank, .kind = kind, .stage = stage, .micro_batch = 0, .begin = begin, .end = end, .wait = wait, .peer = peer};
+    return Span{.rank = rank,
+                .kind = kind,
+                .stage = stage,
+                .micro_batch = 0,
+                .begin = begin,
+                .end = end,
+                .wait = wait,
+                .peer = peer};
   };
   const Timeline measured{.source = "measured",
                           .dims = {.pp = 2},
@@ -133,13 +157,20 @@ RC_GTEST_PROP(Replay, OfAPredictionGivesItBack, ()) {
     const int stage = dims.coordinate(rank).pp;
     std::vector<Op>& ops = program.ranks.emplace_back();
     for (int m = 0; m < micro_batches; ++m) {
-      if (stage > 0) ops.push_back(communicate({.kind = SpanKind::RECV_F, .stage = stage, .micro_batch = m, .peer = rank - dims.cp}, *seconds));
+      if (stage > 0)
+        ops.push_back(communicate({.kind = SpanKind::RECV_F, .stage = stage, .micro_batch = m, .peer = rank - dims.cp},
+                                  *seconds));
       ops.push_back(begin_span({.kind = SpanKind::F, .stage = stage, .micro_batch = m}));
       ops.push_back(compute(*seconds));
-      ops.push_back(communicate({.kind = SpanKind::GATHER_KV, .stage = stage, .micro_batch = m, .layer = stage, .bytes = 5, .axis = Axis::cp}, gather_cost[m]));
+      ops.push_back(communicate(
+          {.kind = SpanKind::GATHER_KV, .stage = stage, .micro_batch = m, .layer = stage, .bytes = 5, .axis = Axis::cp},
+          gather_cost[m]));
       ops.push_back(compute(*seconds));
       ops.push_back(end_span());
-      if (stage + 1 < dims.pp) ops.push_back(communicate({.kind = SpanKind::SEND_F, .stage = stage, .micro_batch = m, .bytes = 7, .peer = rank + dims.cp}, *seconds));
+      if (stage + 1 < dims.pp)
+        ops.push_back(communicate(
+            {.kind = SpanKind::SEND_F, .stage = stage, .micro_batch = m, .bytes = 7, .peer = rank + dims.cp},
+            *seconds));
     }
     ops.push_back(communicate({.kind = SpanKind::REDUCE_NORM, .axis = Axis::world}, 1_ms));
   }
