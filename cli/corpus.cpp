@@ -104,7 +104,8 @@ LengthFigures length_figures(std::vector<Tokens> lengths) {
   // Nearest rank: the smallest length that a share of the documents does not exceed.
   const auto percentile = [&](std::size_t percent) { return lengths[(lengths.size() * percent + 99) / 100 - 1]; };
   const Tokens total = std::accumulate(lengths.begin(), lengths.end(), Tokens{0});
-  return {percentile(50), static_cast<double>(total) / static_cast<double>(lengths.size()), percentile(90), percentile(99)};
+  return {percentile(50), static_cast<double>(total) / static_cast<double>(lengths.size()), percentile(90),
+          percentile(99)};
 }
 
 void print_corpus(const Corpus& corpus, bool json, std::int64_t repaired) {
@@ -145,7 +146,8 @@ void build(const BuildOptions& options) {
   TextSource texts({options.paths.begin(), options.paths.end()}, stated, options.selection);
   const fs::path out = fs::weakly_canonical(options.out);
   for (const fs::path& input : texts.inputs()) {
-    if (lies_in(out, input)) throw UserError("--out " + options.out + ": lies in " + input.string() + ", which is read");
+    if (lies_in(out, input))
+      throw UserError("--out " + options.out + ": lies in " + input.string() + ", which is read");
   }
   if (is_corpus(out) && !options.force) {
     throw UserError("--out " + options.out + ": holds a corpus already; --force replaces it");
@@ -186,9 +188,10 @@ void info(const InfoOptions& options) {
 void add_build(CLI::App& corpus) {
   const auto options = std::make_shared<BuildOptions>();
   CLI::App* verb = corpus.add_subcommand("build", "Turn text into a corpus folder: tokens, lengths and domains.");
-  verb->add_option("PATHS", options->paths,
-                   "Text files (a document each), folders (every text file below) and .jsonl files (a document a line: text, "
-                   "optionally domain); - is JSONL on standard input");
+  verb->add_option(
+      "PATHS", options->paths,
+      "Text files (a document each), folders (every text file below) and .jsonl files (a document a line: text, "
+      "optionally domain); - is JSONL on standard input");
   verb->add_option("--out", options->out, "Folder to write")->required()->type_name("DIR");
   verb->add_option("--tokenizer", options->tokenizer, "bytes, or a Hugging Face tokenizer.json")
       ->type_name("bytes|FILE")
@@ -196,7 +199,8 @@ void add_build(CLI::App& corpus) {
   verb->add_flag("--append-eod", options->append_eod, "End every document with the end-of-document token");
   verb->add_option("--eod-token", options->eod_token, "Text of that token, where the tokenizer.json has an unusual one")
       ->type_name("TOKEN");
-  verb->add_option("--domain", options->domains, "Domain of all texts at or below a path; the innermost holds. Reads it too")
+  verb->add_option("--domain", options->domains,
+                   "Domain of all texts at or below a path; the innermost holds. Reads it too")
       ->type_name("NAME=PATH");
   verb->add_option("--include", options->selection.include, "Of folders, take only files that match, such as '*.md'")
       ->type_name("PATTERN");

@@ -37,8 +37,7 @@ CorpusWriter::~CorpusWriter() {
 }
 
 std::uint16_t CorpusWriter::domain_index(const std::string& name) {
-  const auto [entry, added] =
-      domain_indices_.try_emplace(name, static_cast<std::uint16_t>(summary_.domains.size()));
+  const auto [entry, added] = domain_indices_.try_emplace(name, static_cast<std::uint16_t>(summary_.domains.size()));
   if (added) {
     if (summary_.domains.size() == kMostDomains) {
       throw UserError("domain \"" + name + "\": a corpus has at most " + std::to_string(kMostDomains) + " domains");
@@ -103,7 +102,9 @@ Corpus::Corpus(fs::path folder)
       summary_(corpus_summary_from_json(read_file(folder_ / "corpus.json"), (folder_ / "corpus.json").string())),
       tokens_(folder_ / "tokens"),
       domains_(folder_ / "domains.bin") {
-  const auto refuse = [&](const char* file, const std::string& why) { throw UserError((folder_ / file).string() + ": " + why); };
+  const auto refuse = [&](const char* file, const std::string& why) {
+    throw UserError((folder_ / file).string() + ": " + why);
+  };
   if (summary_.documents != num_documents()) {
     refuse("corpus.json", "documents = " + std::to_string(summary_.documents) + ", but tokens.idx has " +
                               std::to_string(num_documents()));

@@ -1,5 +1,6 @@
 // A corpus folder: tokens.bin and tokens.idx (Megatron's format), domains.bin (two bytes a document) and corpus.json
-// (what is in it). docs/formats/corpus.md has the layout. corpus.json is written last: a folder without it is no corpus.
+// (what is in it). docs/formats/corpus.md has the layout. corpus.json is written last: a folder without it is no
+// corpus.
 #pragma once
 
 #include <cstdint>
@@ -32,12 +33,12 @@ struct CorpusSummary {
   std::int64_t documents = 0;
   Tokens tokens = 0;
   Tokens longest_tokens = 0;
-  std::vector<DomainCount> domains = {};        // a document's domain is an index into this
-  std::string tokenizer = "bytes";              // bytes, or the path of a tokenizer.json
-  std::int64_t vocab_size = 256;                // every token is below it
-  bool append_eod = false;                      // every document ends with token eod
-  std::int64_t eod = -1;                        // -1: none
-  std::vector<std::string> sources = {};        // paths it was built from, as given
+  std::vector<DomainCount> domains = {};             // a document's domain is an index into this
+  std::string tokenizer = "bytes";                   // bytes, or the path of a tokenizer.json
+  std::int64_t vocab_size = 256;                     // every token is below it
+  bool append_eod = false;                           // every document ends with token eod
+  std::int64_t eod = -1;                             // -1: none
+  std::vector<std::string> sources = {};             // paths it was built from, as given
   std::map<std::string, std::int64_t> skipped = {};  // texts left out, by reason
 
   bool operator==(const CorpusSummary&) const = default;
@@ -52,8 +53,8 @@ class CorpusWriter {
  public:
   static constexpr std::size_t kMostDomains = 65536;
 
-  // Makes the folder where it is missing. Of `summary` the tokenizer, vocab_size, append_eod, eod and sources are taken.
-  // Throws UserError where the folder cannot be made or written, or holds a corpus and `replace` is false.
+  // Makes the folder where it is missing. Of `summary` the tokenizer, vocab_size, append_eod, eod and sources are
+  // taken. Throws UserError where the folder cannot be made or written, or holds a corpus and `replace` is false.
   CorpusWriter(const std::filesystem::path& folder, CorpusSummary summary, bool replace);
   ~CorpusWriter();  // without commit(): removes the folder again if it made it
 

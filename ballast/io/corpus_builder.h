@@ -18,8 +18,8 @@ struct BuildProgress {
   Tokens tokens = 0;
 };
 
-// Writes up to `max_documents` texts (0: all) and commits. `on_progress` is called after each batch; it may throw to stop,
-// and then nothing is left under a final name. Throws UserError where there is no document to write.
+// Writes up to `max_documents` texts (0: all) and commits. `on_progress` is called after each batch; it may throw to
+// stop, and then nothing is left under a final name. Throws UserError where there is no document to write.
 void build_corpus(TextSource& texts, Tokenizer& tokenizer, CorpusWriter& writer, std::int64_t max_documents,
                   const std::function<void(const BuildProgress&)>& on_progress);
 

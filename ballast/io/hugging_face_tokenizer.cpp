@@ -116,14 +116,13 @@ class Child {
   pid_t process_ = -1;
 };
 
-void put(std::string& frame, std::uint32_t value) {
-  frame.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
+void put(std::string& frame, std::uint32_t value) { frame.append(reinterpret_cast<const char*>(&value), sizeof value); }
 
 class HuggingFaceTokenizer : public Tokenizer {
  public:
   HuggingFaceTokenizer(const std::filesystem::path& file, const std::string& python, const std::string& eod_token)
-      : child_(file.string(), {python, BALLAST_SOURCE_DIR "/python/ballast/tokenize_stream.py", file.string(), eod_token}) {
+      : child_(file.string(),
+               {python, BALLAST_SOURCE_DIR "/python/ballast/tokenize_stream.py", file.string(), eod_token}) {
     if (!child_.read(greeting_.data(), sizeof greeting_)) throw UserError(child_.name() + ": " + child_.last_words());
   }
 

@@ -1,6 +1,6 @@
 // A whole file, mapped read-only. It may be larger than memory: pages come as they are touched. Movable; safe to read
-// from any number of threads. A file that another process shortens while it is mapped kills the reader (SIGBUS), as with
-// any mapping: our writers never shorten a file, they rename a new one into place.
+// from any number of threads. A file that another process shortens while it is mapped kills the reader (SIGBUS), as
+// with any mapping: our writers never shorten a file, they rename a new one into place.
 #pragma once
 
 #include <cstddef>

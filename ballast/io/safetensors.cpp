@@ -99,11 +99,12 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
   const auto refuse = [&](const std::string& why) { throw UserError(where + ": " + why); };
   const std::span<const std::byte> bytes = file_.bytes();
   std::uint64_t header_size = 0;
-  if (bytes.size() < sizeof header_size) refuse("truncated: " + std::to_string(bytes.size()) + " bytes are no safetensors file");
+  if (bytes.size() < sizeof header_size)
+    refuse("truncated: " + std::to_string(bytes.size()) + " bytes are no safetensors file");
   std::memcpy(&header_size, bytes.data(), sizeof header_size);
   if (header_size > bytes.size() - sizeof header_size || header_size > kLargestHeader) {
-    refuse("header of " + std::to_string(header_size) + " bytes does not fit the file of " + std::to_string(bytes.size()) +
-           ": truncated, or no safetensors file");
+    refuse("header of " + std::to_string(header_size) + " bytes does not fit the file of " +
+           std::to_string(bytes.size()) + ": truncated, or no safetensors file");
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + sizeof header_size, header_size);
   const std::span<const std::byte> data = bytes.subspan(sizeof header_size + header_size);
@@ -117,10 +118,12 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
       for (const auto& [key, value] : entry.items()) metadata_[key] = JsonReader(value, where, name + "." + key).text();
       continue;
     }
-    const std::vector<std::int64_t> offsets = reader["data_offsets"].integers(0, static_cast<std::int64_t>(data.size()));
+    const std::vector<std::int64_t> offsets =
+        reader["data_offsets"].integers(0, static_cast<std::int64_t>(data.size()));
     if (offsets.size() != 2 || offsets[0] > offsets[1]) reader["data_offsets"].fail("must be [begin, end]");
-    TensorView tensor{name, reader["dtype"].text(), reader["shape"].integers(0),
-                      data.subspan(static_cast<std::size_t>(offsets[0]), static_cast<std::size_t>(offsets[1] - offsets[0]))};
+    TensorView tensor{
+        name, reader["dtype"].text(), reader["shape"].integers(0),
+        data.subspan(static_cast<std::size_t>(offsets[0]), static_cast<std::size_t>(offsets[1] - offsets[0]))};
     require_valid(tensor.violations(), where);
     tensors_.push_back(std::move(tensor));
   }
@@ -150,7 +153,8 @@ const TensorView& SafetensorsFile::at(const std::string& name) const {
   std::vector<std::string> names;
   for (const TensorView& tensor : tensors_) names.push_back(tensor.name);
   const std::string nearest = nearest_name(name, names);
-  throw UserError(path_.string() + ": no tensor \"" + name + "\"" + (nearest.empty() ? "" : "; nearest is \"" + nearest + "\""));
+  throw UserError(path_.string() + ": no tensor \"" + name + "\"" +
+                  (nearest.empty() ? "" : "; nearest is \"" + nearest + "\""));
 }
 
 }  // namespace ballast

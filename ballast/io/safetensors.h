@@ -1,5 +1,5 @@
-// Safetensors, Hugging Face's file of named tensors: a JSON header, then the raw bytes. Here as plain buffers; what they
-// mean is the caller's. Written aside and renamed; read by mapping, so a file may be larger than memory.
+// Safetensors, Hugging Face's file of named tensors: a JSON header, then the raw bytes. Here as plain buffers; what
+// they mean is the caller's. Written aside and renamed; read by mapping, so a file may be larger than memory.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@
 
 namespace ballast {
 
-// A tensor in row-major order, little-endian. The bytes belong to someone else: the caller when written, the file when read.
+// A tensor in row-major order, little-endian. The bytes belong to someone else: the caller when written, the file when
+// read.
 struct TensorView {
   std::string name;
   std::string dtype;  // F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8 or BOOL
@@ -37,7 +38,8 @@ using TensorMetadata = std::map<std::string, std::string>;
 
 // Writes and syncs the file; tensors of the widest dtype come first, otherwise in the order given, so all are aligned.
 // Returns the checksum of what should now be in the file, computed from memory.
-// Throws RunError (disk full), UserError (cannot be written). REQUIRES: names differ, every tensor's violations() empty.
+// Throws RunError (disk full), UserError (cannot be written). REQUIRES: names differ, every tensor's violations()
+// empty.
 Checksum write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
                            const TensorMetadata& metadata = {});
 

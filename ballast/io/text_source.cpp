@@ -111,12 +111,16 @@ TextSource::TextSource(const std::vector<fs::path>& paths, const std::vector<Sta
   std::vector<fs::path> more;
   for (const StatedDomain& domain : stated_) {
     const auto holds = [&](const fs::path& other) { return lies_in(domain.path, other); };
-    const auto holds_as_stated = [&](const StatedDomain& other) { return other.path != domain.path && holds(other.path); };
-    if (std::any_of(inputs_.begin(), inputs_.end(), holds) || std::any_of(stated_.begin(), stated_.end(), holds_as_stated)) {
+    const auto holds_as_stated = [&](const StatedDomain& other) {
+      return other.path != domain.path && holds(other.path);
+    };
+    if (std::any_of(inputs_.begin(), inputs_.end(), holds) ||
+        std::any_of(stated_.begin(), stated_.end(), holds_as_stated)) {
       continue;
     }
     for (const fs::path& input : inputs_) {
-      if (lies_in(input, domain.path)) throw UserError(domain.path.string() + ": holds " + input.string() + ", which is read already");
+      if (lies_in(input, domain.path))
+        throw UserError(domain.path.string() + ": holds " + input.string() + ", which is read already");
     }
     if (std::find(more.begin(), more.end(), domain.path) == more.end()) more.push_back(domain.path);
   }
@@ -131,7 +135,8 @@ TextSource::~TextSource() = default;
 std::optional<std::string> TextSource::stated_domain(const fs::path& path) const {
   const StatedDomain* innermost = nullptr;
   for (const StatedDomain& domain : stated_) {
-    if (lies_in(path, domain.path) && (innermost == nullptr || lies_in(domain.path, innermost->path))) innermost = &domain;
+    if (lies_in(path, domain.path) && (innermost == nullptr || lies_in(domain.path, innermost->path)))
+      innermost = &domain;
   }
   if (innermost == nullptr) return std::nullopt;
   return innermost->name;
@@ -164,7 +169,8 @@ void TextSource::push_folder(const Entry& folder) {
     return;
   }
   std::sort(names.begin(), names.end(), [](const fs::path& a, const fs::path& b) { return a.native() > b.native(); });
-  for (const fs::path& name : names) waiting_.push_back({folder.path / name, folder.below / name, folder.default_domain});
+  for (const fs::path& name : names)
+    waiting_.push_back({folder.path / name, folder.below / name, folder.default_domain});
 }
 
 // The content, unless it is no text. The beginning decides about most binary files, so they are not read whole.
@@ -229,8 +235,8 @@ std::optional<Text> TextSource::next_candidate() {
 
 std::optional<Text> TextSource::next() {
   while (auto text = next_candidate()) {
-    const char* reason = text->bytes.empty() ? "empty"
-                         : static_cast<Bytes>(text->bytes.size()) < selection_.min_bytes ? "short"
+    const char* reason = text->bytes.empty()                                               ? "empty"
+                         : static_cast<Bytes>(text->bytes.size()) < selection_.min_bytes   ? "short"
                          : selection_.dedup && !seen_.insert(checksum(text->bytes)).second ? "duplicate"
                                                                                            : nullptr;
     if (reason == nullptr) return text;

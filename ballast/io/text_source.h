@@ -1,6 +1,6 @@
 // The texts a corpus is built from, one at a time, in an order that depends on names and content only. Inputs are text
-// files (one document each), folders (every text file below, by sorted path; links and hidden files are passed over) and
-// JSONL files (a document a line, under the key `text`, its domain under `domain`).
+// files (one document each), folders (every text file below, by sorted path; links and hidden files are passed over)
+// and JSONL files (a document a line, under the key `text`, its domain under `domain`).
 #pragma once
 
 #include <cstdint>
@@ -31,16 +31,16 @@ struct TextSelection {
 };
 
 struct Text {
-  std::string bytes;   // UTF-8
+  std::string bytes;  // UTF-8
   std::string domain;
-  std::string place;   // file, or file:line
+  std::string place;  // file, or file:line
 };
 
 class TextSource {
  public:
   // `paths`: "-" is JSONL on standard input. A stated path that none of `paths` holds is read as well, after them.
-  // A pattern with a / is held against the path below its input folder, any other against the last name; * also matches /.
-  // A text without a stated domain, or one in its JSONL line, takes the name of its input folder; a text file given
+  // A pattern with a / is held against the path below its input folder, any other against the last name; * also matches
+  // /. A text without a stated domain, or one in its JSONL line, takes the name of its input folder; a text file given
   // itself that of the folder it lies in; a JSONL file its own name without the suffix.
   // Throws UserError: a path that does not exist, or two inputs one of which holds the other.
   TextSource(const std::vector<std::filesystem::path>& paths, const std::vector<StatedDomain>& stated,
@@ -50,8 +50,8 @@ class TextSource {
   // Nothing once all is read. Throws UserError naming file and line at a line of JSONL that is none.
   std::optional<Text> next();
 
-  // What was passed over so far, by reason: empty, short, duplicate, binary (a NUL byte), not_utf8 (over 1% of the bytes),
-  // link, hidden, excluded, special (no ordinary file), unreadable.
+  // What was passed over so far, by reason: empty, short, duplicate, binary (a NUL byte), not_utf8 (over 1% of the
+  // bytes), link, hidden, excluded, special (no ordinary file), unreadable.
   const std::map<std::string, std::int64_t>& skipped() const { return skipped_; }
   // Texts kept in which some bytes that are not UTF-8 were replaced by U+FFFD.
   std::int64_t repaired() const { return repaired_; }

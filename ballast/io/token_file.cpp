@@ -124,10 +124,7 @@ void TokenFileWriter::commit() {
 }
 
 TokenFile::TokenFile(const std::filesystem::path& prefix)
-    : bin_path_(with_suffix(prefix, ".bin")),
-      idx_path_(with_suffix(prefix, ".idx")),
-      bin_(bin_path_),
-      idx_(idx_path_) {
+    : bin_path_(with_suffix(prefix, ".bin")), idx_path_(with_suffix(prefix, ".idx")), bin_(bin_path_), idx_(idx_path_) {
   check_index();  // reads the header a second time, but may then trust it
   type_ = static_cast<TokenType>(load<std::uint8_t>(idx_.bytes(), 17));
   num_sequences_ = load<std::int64_t>(idx_.bytes(), 18);
@@ -171,8 +168,8 @@ void TokenFile::check_index() const {
     const auto pointer = load<std::int64_t>(idx, pointers + 8 * i);
     if (length < 0) refuse(idx_path_, "sequence " + text(i) + ": length = " + text(length) + " is negative");
     if (pointer != expected) {
-      refuse(idx_path_, "sequence " + text(i) + ": begins at byte " + text(pointer) + ", but the lengths before it add up to " +
-                            text(expected));
+      refuse(idx_path_, "sequence " + text(i) + ": begins at byte " + text(pointer) +
+                            ", but the lengths before it add up to " + text(expected));
     }
     expected += length * item;
   }
@@ -224,18 +221,31 @@ std::size_t copy_tokens(std::span<const std::byte> bytes, Tokens first, std::int
 
 void TokenFile::read(std::int64_t document, TokenRange range, std::int64_t vocab_size,
                      std::span<std::int64_t> out) const {
-  BALLAST_ASSERT(range.begin >= 0 && range.begin <= range.end && range.end <= length(document), "tokens of the document");
+  BALLAST_ASSERT(range.begin >= 0 && range.begin <= range.end && range.end <= length(document),
+                 "tokens of the document");
   BALLAST_ASSERT(static_cast<Tokens>(out.size()) == range.size(), "room for the tokens asked for");
   const Tokens first = first_token(document) + range.begin;
   const std::span<const std::byte> bin = bin_.bytes();
   std::size_t good = 0;
   switch (type_) {
-    case TokenType::uint8: good = copy_tokens<std::uint8_t>(bin, first, vocab_size, out); break;
-    case TokenType::int8: good = copy_tokens<std::int8_t>(bin, first, vocab_size, out); break;
-    case TokenType::int16: good = copy_tokens<std::int16_t>(bin, first, vocab_size, out); break;
-    case TokenType::int32: good = copy_tokens<std::int32_t>(bin, first, vocab_size, out); break;
-    case TokenType::int64: good = copy_tokens<std::int64_t>(bin, first, vocab_size, out); break;
-    case TokenType::uint16: good = copy_tokens<std::uint16_t>(bin, first, vocab_size, out); break;
+    case TokenType::uint8:
+      good = copy_tokens<std::uint8_t>(bin, first, vocab_size, out);
+      break;
+    case TokenType::int8:
+      good = copy_tokens<std::int8_t>(bin, first, vocab_size, out);
+      break;
+    case TokenType::int16:
+      good = copy_tokens<std::int16_t>(bin, first, vocab_size, out);
+      break;
+    case TokenType::int32:
+      good = copy_tokens<std::int32_t>(bin, first, vocab_size, out);
+      break;
+    case TokenType::int64:
+      good = copy_tokens<std::int64_t>(bin, first, vocab_size, out);
+      break;
+    case TokenType::uint16:
+      good = copy_tokens<std::uint16_t>(bin, first, vocab_size, out);
+      break;
   }
   if (good != out.size()) {
     throw UserError(bin_path_.string() + ": document " + std::to_string(document) + ", position " +

@@ -1,6 +1,6 @@
 // Megatron-LM's indexed dataset: PREFIX.bin holds tokens one after the other, PREFIX.idx says where documents begin.
-// Byte layout: docs/formats/corpus.md. A document may be made of several sequences (Megatron's sentences); here only the
-// document counts, because its sequences lie side by side.
+// Byte layout: docs/formats/corpus.md. A document may be made of several sequences (Megatron's sentences); here only
+// the document counts, because its sequences lie side by side.
 #pragma once
 
 #include <cstdint>

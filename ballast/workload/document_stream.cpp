@@ -42,8 +42,9 @@ std::optional<Document> DocumentStream::next() {
 void DocumentStream::seek(StreamPosition position) {
   const bool after_last = order_.num_epochs > 0 && position.epoch >= order_.num_epochs;
   if (position.epoch < 0 || position.index < 0 || position.index > num_documents() || after_last) {
-    throw UserError("position epoch = " + std::to_string(position.epoch) + ", index = " + std::to_string(position.index) +
-                    " is not in a corpus of " + std::to_string(num_documents()) + " documents" +
+    throw UserError("position epoch = " + std::to_string(position.epoch) +
+                    ", index = " + std::to_string(position.index) + " is not in a corpus of " +
+                    std::to_string(num_documents()) + " documents" +
                     (order_.num_epochs > 0 ? " read " + std::to_string(order_.num_epochs) + " times" : ""));
   }
   const bool same_epoch = position.epoch == position_.epoch;

@@ -1,6 +1,6 @@
-// The order in which a run meets the documents of its corpus: a pure function of (seed, epoch), the same on any machine,
-// so a position is two numbers and a resumed run goes on as if it had never stopped. Knows lengths and domains only; no
-// tokens, no files. Not thread-safe.
+// The order in which a run meets the documents of its corpus: a pure function of (seed, epoch), the same on any
+// machine, so a position is two numbers and a resumed run goes on as if it had never stopped. Knows lengths and domains
+// only; no tokens, no files. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace ballast {
 
 struct StreamOrder {
-  bool shuffle = true;          // a new order every epoch; false: the corpus's order
+  bool shuffle = true;  // a new order every epoch; false: the corpus's order
   std::uint64_t seed = 1;
   std::int64_t num_epochs = 0;  // how often each document comes; 0: for ever
 };

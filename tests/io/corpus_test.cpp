@@ -90,7 +90,8 @@ TEST(Corpus, RefusesASummaryByItsKey) {
 TEST(Corpus, IsNotReplacedUnlessAskedFor) {
   const ScratchFolder folder;
   write_corpus(folder / "c");
-  EXPECT_THAT(user_error([&] { write_corpus(folder / "c"); }), HasSubstr("holds a corpus already; --force replaces it"));
+  EXPECT_THAT(user_error([&] { write_corpus(folder / "c"); }),
+              HasSubstr("holds a corpus already; --force replaces it"));
   folder.write("c/NOTES.md", "the user's own");
   write_corpus(folder / "c", {.vocab_size = 300}, true);
   EXPECT_EQ(Corpus(folder / "c").summary().vocab_size, 300);
@@ -116,7 +117,9 @@ TEST(Corpus, LeavesNoFolderBehindWhenItIsNotCommitted) {
 TEST(Corpus, RefusesATokenOutsideTheVocabularyWhenWriting) {
   const ScratchFolder folder;
   CorpusWriter writer(folder / "c", {.tokenizer = "tok.json", .vocab_size = 100}, false);
-  EXPECT_EQ(user_error([&] { writer.add(Ids{99, 100}, "all"); }),
+  EXPECT_EQ(user_error([&] {
+              writer.add(Ids{99, 100}, "all");
+            }),
             "tok.json: gave token 100, outside its vocabulary [0, 100)");
 }
 

@@ -42,7 +42,8 @@ void write_sample(const std::filesystem::path& path) {
 std::string run_python(const ScratchFolder& folder, const std::string& code, const std::filesystem::path& path) {
   const auto script = folder.write("script.py", code);
   const auto output = folder / "output";
-  const std::string command = default_python() + " " + script.string() + " " + path.string() + " > " + output.string() + " 2>&1";
+  const std::string command =
+      default_python() + " " + script.string() + " " + path.string() + " > " + output.string() + " 2>&1";
   const int status = std::system(command.c_str());
   EXPECT_EQ(status, 0) << read_file(output);
   return read_file(output);
@@ -67,7 +68,9 @@ TEST(Safetensors, AlignsEveryTensor) {
   write_sample(folder / "f");
   const SafetensorsFile file(folder / "f");
   for (const TensorView& tensor : file.tensors()) {
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.bytes.data()) % static_cast<std::uintptr_t>(dtype_size(tensor.dtype)), 0u);
+    EXPECT_EQ(
+        reinterpret_cast<std::uintptr_t>(tensor.bytes.data()) % static_cast<std::uintptr_t>(dtype_size(tensor.dtype)),
+        0u);
   }
 }
 
@@ -85,13 +88,14 @@ TEST(Safetensors, ReturnsTheChecksumOfTheFile) {
 TEST(Safetensors, IsReadByThePythonLibrary) {
   const ScratchFolder folder;
   write_sample(folder / "f");
-  EXPECT_EQ(run_python(folder,
-                       "import sys, safetensors\n"
-                       "for name, t in sorted(safetensors.deserialize(open(sys.argv[1], 'rb').read())):\n"
-                       "    print(name, t['dtype'], list(t['shape']), bytes(t['data']).decode())\n"
-                       "with safetensors.safe_open(sys.argv[1], 'np') as file: print(file.metadata())\n",
-                       folder / "f"),
-            "none F64 [4, 0] \nnorm BF16 [3] abcdef\nsteps I64 [] ABCDEFGH\nweight F32 [2, 1] 12345678\n{'step': '12'}\n");
+  EXPECT_EQ(
+      run_python(folder,
+                 "import sys, safetensors\n"
+                 "for name, t in sorted(safetensors.deserialize(open(sys.argv[1], 'rb').read())):\n"
+                 "    print(name, t['dtype'], list(t['shape']), bytes(t['data']).decode())\n"
+                 "with safetensors.safe_open(sys.argv[1], 'np') as file: print(file.metadata())\n",
+                 folder / "f"),
+      "none F64 [4, 0] \nnorm BF16 [3] abcdef\nsteps I64 [] ABCDEFGH\nweight F32 [2, 1] 12345678\n{'step': '12'}\n");
 }
 
 TEST(Safetensors, ReadsWhatThePythonLibraryWrote) {
@@ -101,8 +105,10 @@ TEST(Safetensors, ReadsWhatThePythonLibraryWrote) {
              "buffers = []\n"
              "def spec(dtype, shape, data):\n"
              "    buffers.append(ctypes.create_string_buffer(data, len(data)))\n"
-             "    return safetensors.TensorSpec(dtype=dtype, shape=shape, data_ptr=ctypes.addressof(buffers[-1]), data_len=len(data))\n"
-             "safetensors.serialize_file({'norm': spec('bfloat16', [3], b'abcdef'), 'weight': spec('float32', [2, 1], b'12345678')},\n"
+             "    return safetensors.TensorSpec(dtype=dtype, shape=shape, data_ptr=ctypes.addressof(buffers[-1]), "
+             "data_len=len(data))\n"
+             "safetensors.serialize_file({'norm': spec('bfloat16', [3], b'abcdef'), 'weight': spec('float32', [2, 1], "
+             "b'12345678')},\n"
              "                           sys.argv[1], {'step': '12'})\n",
              folder / "f");
   const SafetensorsFile file(folder / "f");
@@ -193,10 +199,12 @@ TEST_P(BadSafetensors, IsRefusedWithTheReason) {
 INSTANTIATE_TEST_SUITE_P(
     All, BadSafetensors,
     ::testing::Values(
-        BadHeader{"NotJson", "{\"w\":", "f: is not JSON"}, BadHeader{"NumberTooLarge", "{\"w\":1e999}", "a number in it is too large"},
+        BadHeader{"NotJson", "{\"w\":", "f: is not JSON"},
+        BadHeader{"NumberTooLarge", "{\"w\":1e999}", "a number in it is too large"},
         BadHeader{"NotAnObject", "[1]", "f: its header is not a JSON object"},
         BadHeader{"NoShape", R"({"w":{"dtype":"F32","data_offsets":[0,8]}})", "key \"shape\" is missing"},
-        BadHeader{"UnknownDtype", R"({"w":{"dtype":"F33","shape":[2],"data_offsets":[0,8]}})", "dtype \"F33\" is unknown"},
+        BadHeader{"UnknownDtype", R"({"w":{"dtype":"F33","shape":[2],"data_offsets":[0,8]}})",
+                  "dtype \"F33\" is unknown"},
         BadHeader{"NegativeExtent", R"({"w":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", "-2 is too small"},
         BadHeader{"ShapeOverflows", R"({"w":{"dtype":"F32","shape":[4611686018427387904,8],"data_offsets":[0,8]}})",
                   "need more than there can be"},
@@ -204,10 +212,12 @@ INSTANTIATE_TEST_SUITE_P(
                   "has 8 bytes, its shape and dtype need 12"},
         BadHeader{"OutsideTheFile", R"({"w":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}})", "12 is too large"},
         BadHeader{"Backwards", R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", "must be [begin, end]"},
-        BadHeader{"ThreeOffsets", R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,4,8]}})", "must be [begin, end]"},
-        BadHeader{"Overlap",
-                  R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
-                  "tensor \"b\": begins at byte 4 of the data, but the tensors before it end at 8"},
+        BadHeader{"ThreeOffsets", R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,4,8]}})",
+                  "must be [begin, end]"},
+        BadHeader{
+            "Overlap",
+            R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+            "tensor \"b\": begins at byte 4 of the data, but the tensors before it end at 8"},
         BadHeader{"Hole", R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", "begins at byte 4"},
         BadHeader{"BytesLeftOver", R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "the tensors end at 4"},
         BadHeader{"Metadata", R"({"__metadata__":{"k":1}})", "must be a string"}),

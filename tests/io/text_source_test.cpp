@@ -13,8 +13,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
-using ::testing::UnorderedElementsAre;
 using testing::ScratchFolder;
+using ::testing::UnorderedElementsAre;
 using testing::user_error;
 
 namespace fs = std::filesystem;
@@ -50,8 +50,10 @@ TEST(TextSource, ReadsInputsInTheOrderGiven) {
 
 TEST(TextSource, ReadsADocumentALineOfJsonl) {
   const ScratchFolder folder;
-  const auto file = folder.write("mail.jsonl",
-                                 "{\"text\":\"one\"}\n\n  \r\n{\"domain\":\"law\",\"text\":\"t\\u00e9\",\"id\":3}\r\n{\"text\":\"no end of line\"}");
+  const auto file =
+      folder.write("mail.jsonl",
+                   "{\"text\":\"one\"}\n\n  \r\n{\"domain\":\"law\",\"text\":\"t\\u00e9\",\"id\":3}\r\n{\"text\":\"no "
+                   "end of line\"}");
   EXPECT_THAT(texts_of({file}), ElementsAre("mail:one", "law:t\xc3\xa9", "mail:no end of line"));
 }
 
@@ -117,7 +119,10 @@ TEST(TextSource, RefusesInputsThatWouldBeReadTwice) {
   EXPECT_THAT(user_error([&] { texts_of({folder / "src", folder / "src/a.cc"}); }), HasSubstr("would be read twice"));
   EXPECT_THAT(user_error([&] { texts_of({folder / "src/a.cc", folder / "src"}); }), HasSubstr("would be read twice"));
   EXPECT_THAT(user_error([&] { texts_of({folder / "src", folder / "./src/"}); }), HasSubstr("would be read twice"));
-  EXPECT_THAT(user_error([&] { texts_of({folder / "src/a.cc"}, {{"code", folder / "src"}}); }), HasSubstr("read already"));
+  EXPECT_THAT(user_error([&] {
+                texts_of({folder / "src/a.cc"}, {{"code", folder / "src"}});
+              }),
+              HasSubstr("read already"));
 }
 
 TEST(TextSource, DoesNotTakeALikeNamedNeighbourForAPartOfAFolder) {
@@ -169,7 +174,8 @@ TEST(TextSource, LeavesOutDuplicatesAndShortTexts) {
   folder.write("d/b", "same");
   folder.write("d/c", "abc");
   folder.write("e.jsonl", "{\"text\":\"same\"}\n{\"text\":\"other\"}\n");
-  TextSource source({folder / "d", folder / "e.jsonl"}, {}, {.include = {}, .exclude = {}, .min_bytes = 4, .dedup = true});
+  TextSource source({folder / "d", folder / "e.jsonl"}, {},
+                    {.include = {}, .exclude = {}, .min_bytes = 4, .dedup = true});
   EXPECT_THAT(all(source), ElementsAre("d:same", "e:other"));
   EXPECT_THAT(source.skipped(), UnorderedElementsAre(Pair("duplicate", 2), Pair("short", 1)));
 }

@@ -94,8 +94,8 @@ TEST(TokenFile, JoinsTheSequencesOfADocument) {
   const ScratchFolder folder;
   write_documents(folder / "t", {{1, 2}, {3}, {4, 5}}, TokenType::uint16);
   std::string idx = read_file(folder / "t.idx");
-  idx.resize(idx.size() - 8);                       // three boundaries instead of four:
-  put<std::int64_t>(idx, 26, 3);                    // 0, 2, 3
+  idx.resize(idx.size() - 8);     // three boundaries instead of four:
+  put<std::int64_t>(idx, 26, 3);  // 0, 2, 3
   put<std::int64_t>(idx, idx.size() - 16, 2);
   put<std::int64_t>(idx, idx.size() - 8, 3);
   folder.write("t.idx", idx);
@@ -210,7 +210,8 @@ TEST(TokenFile, SurvivesAnyDamageToItsIndex) {
       }
       RC_ASSERT(total == file.num_tokens());
     });
-    if (!error.empty()) RC_ASSERT(error.find("t.idx: ") != std::string::npos || error.find("t.bin: ") != std::string::npos);
+    if (!error.empty())
+      RC_ASSERT(error.find("t.idx: ") != std::string::npos || error.find("t.bin: ") != std::string::npos);
   });
 }
 
