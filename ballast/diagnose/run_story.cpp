@@ -122,9 +122,11 @@ RunStory tell_story(const std::vector<RunEvidence>& runs) {
     // A loss explains the slower run: the base where the other gained.
     const bool base_lost = comparison.speed.ratio >= 1;
     const std::string text = losses(base_lost ? base : runs[furthest]);
-    story.headline = sentence(furthest) + (text.empty() ? "." : ": " + text + ".");
+    const bool differs = story.verdict != RunStory::Verdict::no_difference;
+    story.headline = sentence(furthest) + (text.empty() || !differs ? "." : ": " + text + ".");
     add("Speed is " + to_string(comparison.source) + "; " + spread(comparison.speed) +
         (comparison.predicted_ratio ? "; predicted " + times(*comparison.predicted_ratio) : "") + ".");
+    if (!differs && !text.empty()) add(text + ".");
     add_losses(base_lost ? runs[furthest] : base);
     add(caution(base.record.name, runs[furthest], comparison.differences));
     for (std::size_t i = 1; i < runs.size(); ++i) {

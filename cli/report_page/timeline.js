@@ -19,6 +19,12 @@ const mixed = (colour, amount) => {  // towards white or black, so that neighbou
   return `rgb(${channels.map((c) => Math.round(c + (towards - c) * amount)).join(",")})`;
 };
 
+// Dark or light ink, whichever a reader sees better on the colour.
+function readableOn(colour) {
+  const channels = colour.startsWith("#") ? [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)) : colour.match(/\d+/g).map(Number);
+  return 0.299 * channels[0] + 0.587 * channels[1] + 0.114 * channels[2] > 115 ? "#10151b" : "#f4f7fa";
+}
+
 function spanColour(span, mode) {
   if (!isCompute(span.kind) || span.micro_batch < 0) return kindColour(span.kind);
   if (mode === "stage") return mixed(domainColour(Math.max(0, span.stage)), span.kind === KIND.B ? 0.32 : 0);
@@ -162,9 +168,9 @@ function timelinePanel(view, run, source, step) {
           ink.fillStyle = colour("--card");
           ink.fillRect(x1 - 0.5, top, 0.5, tall);
           if (wide > 24 && row >= 14 && span.micro_batch >= 0) {
-            ink.fillStyle = "#10151b";
+            ink.fillStyle = readableOn(spanColour(span, view.colour));
             ink.textAlign = "left";
-            ink.fillText(data.kind_names[span.kind] + span.micro_batch, Math.max(x0, left) + 4, top + Math.min(tall, row * 0.45) / (row < 20 ? 1 : 1) * (row < 20 ? 0.5 : 0.62));
+            ink.fillText(data.kind_names[span.kind] + span.micro_batch, Math.max(x0, left) + 4, top + (row < 20 ? tall : row * 0.55) / 2);
           }
         }
         if (span === chosen) {
