@@ -15,6 +15,8 @@ int main(int argc, char** argv) {
   ballast::cli::add_compare(app);
   ballast::cli::add_report(app);
   ballast::cli::add_trace(app);
+  ballast::cli::add_pack(app);
+  ballast::cli::add_shard(app);
 
   try {
     app.parse(argc, argv);

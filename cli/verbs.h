@@ -11,5 +11,7 @@ void add_corpus(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_report(CLI::App& app);
 void add_trace(CLI::App& app);
+void add_pack(CLI::App& app);
+void add_shard(CLI::App& app);
 
 }  // namespace ballast::cli
