@@ -41,7 +41,7 @@ double lower_bound_gap(const PackedStep& step, const CostModel& cost) {
 void TokenDelay::add(const PackedStep& step) {
   for (const MicroBatch& micro_batch : step.micro_batches) {
     for (const Document& document : micro_batch.documents) {
-      domains_[document.domain][step.step - document.due_step] += document.length;
+      domains_[document.domain][std::max<std::int64_t>(0, step.step - document.due_step)] += document.length;
     }
   }
 }

@@ -47,6 +47,15 @@ TEST(TokenDelay, CountsTokensByHowLateTheyAreOverallAndByDomain) {
   EXPECT_EQ(TokenDelay().overall(), Quantiles{});
 }
 
+TEST(TokenDelay, DoesNotLetEarlyTokensHideLateOnes) {
+  TokenDelay delay;
+  PackedStep step = step_of(5, {{1}, {1}});
+  step.micro_batches[0].documents[0].due_step = 7;
+  step.micro_batches[1].documents[0].due_step = 3;
+  delay.add(step);
+  EXPECT_EQ(delay.overall(), (Quantiles{.mean = 1, .p50 = 0, .p99 = 2, .max = 2}));
+}
+
 RC_GTEST_PROP(Imbalance, LiesBetweenOneAndTheNumberOfMicroBatches, ()) {
   const auto lengths = *rc::gen::nonEmpty(rc::gen::container<std::vector<std::vector<Tokens>>>(
       rc::gen::container<std::vector<Tokens>>(rc::gen::inRange<Tokens>(0, 1000))));
