@@ -17,7 +17,9 @@ test: build ## all tests: ctest, then pytest
 	@ctest --preset release -j $(JOBS)
 	@.venv/bin/python -m pytest tests
 
-bench: build ## measure; results go to benchmarks/results
+bench: setup build/build.ninja ## measure; results go to benchmarks/results
+	@cmake --preset release -DBALLAST_BENCHMARKS=ON
+	@cmake --build --preset release -j $(JOBS)
 	@benchmarks/run
 
 setup: ## install missing Debian packages and the Python packages of .venv
