@@ -40,7 +40,8 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   }
   std::string what = error.what();
   const std::vector<std::string> rest = verb->remaining();
-  const auto option = std::find_if(rest.begin(), rest.end(), [](const std::string& word) { return word.rfind('-', 0) == 0; });
+  const auto option =
+      std::find_if(rest.begin(), rest.end(), [](const std::string& word) { return word.rfind('-', 0) == 0; });
   if (option != rest.end()) {
     what = unknown("option", option->substr(0, option->find('=')), option_names(*verb));
   } else if (!rest.empty()) {
