@@ -13,7 +13,8 @@ find_path(GLOO_INCLUDE_DIR gloo/config.h REQUIRED DOC "Headers of libgloo-dev; t
 
 add_library(ballast_torch INTERFACE)
 target_include_directories(ballast_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS} ${GLOO_INCLUDE_DIR})
-target_compile_definitions(ballast_torch INTERFACE USE_C10D_GLOO USE_DISTRIBUTED)
+# The wheel brings headers of a newer fmt than Debian's library, and they come first: used as headers only they agree.
+target_compile_definitions(ballast_torch INTERFACE USE_C10D_GLOO USE_DISTRIBUTED FMT_HEADER_ONLY=1)
 target_link_libraries(ballast_torch INTERFACE ${TORCH_LIBRARIES})
 
 # A file that includes libtorch costs 10 to 25 s, nearly all of it headers: one precompiled header serves every target.

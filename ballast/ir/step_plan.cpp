@@ -6,6 +6,14 @@
 
 namespace ballast {
 
+PackedStep StepPlan::packed() const {
+  PackedStep all{step, {}};
+  for (const auto& pipeline : micro_batches) {
+    all.micro_batches.insert(all.micro_batches.end(), pipeline.begin(), pipeline.end());
+  }
+  return all;
+}
+
 Tokens StepPlan::num_tokens() const {
   Tokens sum = 0;
   for (const auto& pipeline : micro_batches) {

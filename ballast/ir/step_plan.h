@@ -22,6 +22,8 @@ struct StepPlan {
   std::vector<std::vector<ShardPlan>> shard_plans;      // same shape: over the cp axis
   Schedule schedule;                                    // lowered (with sends), the same for every pipeline
 
+  // All micro-batches, pipeline after pipeline.
+  PackedStep packed() const;
   Tokens num_tokens() const;
   Tokens num_labels() const;  // the divisor of the loss, over all ranks
   // Equal on every rank, or the run stops before it exchanges anything.

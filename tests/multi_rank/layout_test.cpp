@@ -1,0 +1,126 @@
+// The same numbers at any layout: loss and every parameter's gradient after one step, and the loss of 20 steps, equal
+// the one-rank reference (slow attention with an explicit document mask), for every product of degrees up to 8 ranks,
+// interleaved too, for each packer and sharder. Ranks are threads here; tests/cli runs them as processes.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <mutex>
+
+#include "ballast/runtime/attention/reference.h"
+#include "ballast/runtime/comm/thread_ranks.h"
+#include "ballast/runtime/train/trainer.h"
+#include "ballast/sharding/sharder.h"
+#include "tests/multi_rank/small_run.h"
+
+namespace ballast {
+namespace {
+
+struct StepNumbers {
+  double loss = 0;
+  std::map<std::string, at::Tensor> gradients;
+};
+
+// One step on all ranks of the plan.
+StepNumbers run_step(const RunSpec& spec, const StepPlan& plan) {
+  StepNumbers numbers;
+  std::mutex mutex;
+  run_thread_mesh(plan.dims, [&](Mesh& mesh) {
+    RankHooks hooks;
+    SpanRecorder recorder(mesh.rank, std::chrono::steady_clock::now(), hooks);
+    PipelineStages model(spec.model, plan.stage_layers, mesh.at.pp, plan.dims.pp, spec.training.precision, spec.seed);
+    Executor executor(model, mesh, recorder, hooks, read_text);
+    const StepLoss loss = executor.run(plan);
+    Timeline timeline{"measured", plan.dims, recorder.take()};
+    const std::scoped_lock lock(mutex);
+    numbers.loss += loss.sum;
+    for (const Parameter& parameter : model.parameters().parameters()) {
+      if (parameter.owned) numbers.gradients[parameter.name] = parameter.gradient.clone();
+    }
+  });
+  return numbers;
+}
+
+// The same step on one device with the slow attention and no plan but the documents.
+StepNumbers reference_step(const RunSpec& spec, const StepPlan& plan) {
+  PipelineStages model(spec.model, {spec.model.num_layers}, 0, 1, spec.training.precision, spec.seed);
+  StepNumbers numbers;
+  for (const auto& pipeline : plan.micro_batches) {
+    for (const MicroBatch& micro_batch : pipeline) {
+      const std::vector<Tokens> cu_seqlens = micro_batch.cu_seqlens();
+      ShardPlan whole{"whole", cu_seqlens, {{}}};
+      if (whole.num_tokens() > 0) whole.ranges[0].push_back({0, whole.num_tokens()});
+      const MicroBatchData data = load_micro_batch(micro_batch, whole, 0, read_text);
+      if (data.tokens_T.numel() == 0) continue;
+      const at::Tensor hidden = model.stage(0).forward(
+          data.tokens_T, data.positions_T,
+          [&](int, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+            return reference_attention(q, k, v, cu_seqlens);
+          });
+      const at::Tensor loss = model.stage(0).loss(hidden, data.labels_T) / static_cast<double>(plan.num_labels());
+      loss.backward();
+      numbers.loss += loss.item<double>();
+    }
+  }
+  for (const Parameter& parameter : model.parameters().parameters()) numbers.gradients[parameter.name] = parameter.gradient;
+  return numbers;
+}
+
+void expect_same(const StepNumbers& got, const StepNumbers& want, double tolerance, const std::string& what) {
+  EXPECT_NEAR(got.loss, want.loss, tolerance * std::abs(want.loss)) << what;
+  ASSERT_EQ(got.gradients.size(), want.gradients.size()) << what;
+  for (const auto& [name, gradient] : want.gradients) {
+    ASSERT_TRUE(got.gradients.contains(name)) << what << ": " << name;
+    const double scale = gradient.abs().max().item<double>();
+    const double error = (got.gradients.at(name) - gradient).abs().max().item<double>();
+    EXPECT_LE(error, tolerance * scale) << what << ": gradient of " << name;
+  }
+}
+
+std::vector<ParallelDims> layouts() {
+  std::vector<ParallelDims> all;
+  for (const int dp : {1, 2, 4}) {
+    for (const int pp : {1, 2, 4}) {
+      for (const int cp : {1, 2, 4}) {
+        if (dp * pp * cp <= 8) all.push_back({dp, pp, cp});
+      }
+    }
+  }
+  return all;
+}
+
+class Layout : public testing::TestWithParam<ParallelDims> {};
+
+TEST_P(Layout, GivesTheReferencesLossAndGradientsInFloat64ForEveryPackerAndSharder) {
+  for (const char* packer : {"plain", "fixed-greedy", "wlb"}) {
+    for (const std::string& sharding : sharding_names()) {
+      const RunSpec spec = small_run(GetParam(), 1, packer, sharding);
+      const StepPlan plan = plans(spec, 1).front();
+      expect_same(run_step(spec, plan), reference_step(spec, plan), 1e-10, std::string(packer) + ", " + sharding);
+    }
+  }
+}
+
+TEST_P(Layout, GivesTheReferencesLossAndGradientsInFloat32) {
+  RunSpec spec = small_run(GetParam(), 1, "wlb", "per-document");
+  spec.training.precision = Precision::float32;
+  const StepPlan plan = plans(spec, 1).front();
+  expect_same(run_step(spec, plan), reference_step(spec, plan), 1e-5, "float32");
+}
+
+TEST_P(Layout, GivesTheReferencesNumbersInterleavedAndWithATiedHead) {
+  if (4 % (GetParam().pp * 2) != 0) return;  // 4 layers over 2 virtual stages a rank
+  for (const bool tied : {false, true}) {
+    RunSpec spec = small_run(GetParam(), 2, "wlb", "adaptive");
+    spec.model = small_model(tied);
+    const StepPlan plan = plans(spec, 1).front();
+    expect_same(run_step(spec, plan), reference_step(spec, plan), 1e-10, tied ? "tied" : "untied");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllDegrees, Layout, testing::ValuesIn(layouts()), [](const auto& test) {
+  return "dp" + std::to_string(test.param.dp) + "pp" + std::to_string(test.param.pp) + "cp" +
+         std::to_string(test.param.cp);
+});
+
+}  // namespace
+}  // namespace ballast
