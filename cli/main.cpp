@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   ballast::cli::add_trace(app);
   ballast::cli::add_pack(app);
   ballast::cli::add_shard(app);
+  ballast::cli::add_train(app, {argv, argv + argc});
 
   try {
     app.parse(argc, argv);
@@ -25,6 +26,8 @@ int main(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     std::fprintf(stderr, "%s\n", ballast::cli::usage_error(app, error).c_str());
     return 2;
+  } catch (const ballast::cli::ExitRequest& request) {
+    return request.code;
   } catch (const ballast::UserError& error) {
     std::fprintf(stderr, "ballast: %s\n", error.what());
     return 2;

@@ -5,7 +5,15 @@
 
 #include <CLI/CLI.hpp>
 
+#include <string>
+#include <vector>
+
 namespace ballast::cli {
+
+// Thrown by a verb whose work has said all there is to say: main() exits with the code.
+struct ExitRequest {
+  int code = 0;
+};
 
 void add_corpus(CLI::App& app);
 void add_compare(CLI::App& app);
@@ -13,5 +21,7 @@ void add_report(CLI::App& app);
 void add_trace(CLI::App& app);
 void add_pack(CLI::App& app);
 void add_shard(CLI::App& app);
+// `arguments`: the whole command line, which the ranks run again.
+void add_train(CLI::App& app, const std::vector<std::string>& arguments);
 
 }  // namespace ballast::cli

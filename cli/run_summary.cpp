@@ -1,0 +1,163 @@
+#include "cli/run_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <sstream>
+
+#include "ballast/io/atomic_file.h"
+#include "ballast/io/plan_json.h"
+#include "ballast/io/run_record_json.h"
+#include "ballast/io/timeline_json.h"
+#include "ballast/packing/balance.h"
+#include "ballast/simulate/analysis.h"
+#include "ballast/simulate/replay.h"
+
+namespace ballast::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<StepMetrics> read_metrics(const fs::path& folder) {
+  const fs::path path = folder / "metrics.jsonl";
+  std::istringstream lines(read_file(path));
+  std::vector<StepMetrics> metrics;
+  for (std::string line; std::getline(lines, line);) metrics.push_back(step_metrics_from_json(line, path.string()));
+  return metrics;
+}
+
+std::optional<double> mean_of(const std::vector<StepMetrics>& metrics, std::optional<double> StepMetrics::* field) {
+  double sum = 0;
+  int count = 0;
+  for (const StepMetrics& step : metrics) {
+    if (!(step.*field)) continue;
+    sum += *(step.*field);
+    ++count;
+  }
+  if (count == 0) return std::nullopt;
+  return sum / count;
+}
+
+// |predicted - measured| / measured, by step. Where a core lease made the wall-clock meaningless, the replayed time
+// stands for the measured one.
+std::optional<MeanMax> prediction_error(const std::vector<StepMetrics>& steady) {
+  MeanMax error;
+  int count = 0;
+  for (const StepMetrics& step : steady) {
+    if (!step.predicted_step_seconds) continue;
+    const Seconds measured = step.replayed_step_seconds.value_or(step.step_seconds);
+    const double relative = std::abs(*step.predicted_step_seconds - measured) / measured;
+    error.mean += relative;
+    error.max = std::max(error.max, relative);
+    ++count;
+  }
+  if (count == 0) return std::nullopt;
+  error.mean /= count;
+  return error;
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", std::localtime(&now));
+  return text;
+}
+
+}  // namespace
+
+void replay_run(const fs::path& folder) {
+  const Timeline replayed = replay(read_run_timeline(folder / "timeline", "measured"));
+  const fs::path path = folder / "timeline" / "replayed.jsonl";
+  fs::remove(path);
+  TimelineWriter(path, "replayed", replayed.dims).append(replayed.spans);
+
+  std::map<std::int64_t, Seconds> seconds;
+  for (const StepTime& step : analyze(replayed)) seconds[step.step] = step.step_seconds();
+  std::string lines;
+  for (StepMetrics& step : read_metrics(folder)) {
+    if (const auto found = seconds.find(step.step); found != seconds.end()) step.replayed_step_seconds = found->second;
+    lines += to_json(step) + '\n';
+  }
+  write_file_atomically(folder / "metrics.jsonl", lines);
+}
+
+RunSummary summarise_run(const fs::path& folder, const RunSpec& spec, const std::string& command,
+                         const PackerState& state, const std::vector<std::string>& domains) {
+  const std::vector<StepMetrics> metrics = read_metrics(folder);
+  RunSummary summary;
+  summary.command = command;
+  summary.date = today();
+  summary.model = to_string(spec.model);
+  summary.precision = to_string(spec.training.precision);
+  summary.window = spec.packing.window;
+  summary.parallel = spec.parallel;
+  summary.virtual_stages = spec.schedule.virtual_stages;
+  summary.packer = spec.packing.packer;
+  summary.sharding = spec.sharding;
+  summary.profile = spec.profile;
+  summary.seed = spec.seed;
+  summary.steps = static_cast<std::int64_t>(metrics.size());
+  if (metrics.empty()) return summary;
+
+  summary.loss_first = metrics.front().loss;
+  summary.loss_last = metrics.back().loss;
+  for (const StepMetrics& step : metrics) summary.tokens += step.tokens;
+
+  // Speeds leave the first step out, where there are others: it warms the allocator and the kernels up.
+  const std::vector<StepMetrics> steady(metrics.begin() + (metrics.size() > 1 ? 1 : 0), metrics.end());
+  Tokens tokens = 0;
+  Seconds seconds = 0;
+  Seconds replayed = 0;
+  std::vector<Seconds> durations;
+  for (const StepMetrics& step : steady) {
+    tokens += step.tokens;
+    seconds += step.step_seconds;
+    replayed += step.replayed_step_seconds.value_or(0);
+    durations.push_back(step.step_seconds);
+  }
+  std::sort(durations.begin(), durations.end());
+  summary.tokens_per_second = static_cast<double>(tokens) / seconds;
+  summary.step_seconds_mean = seconds / static_cast<double>(steady.size());
+  summary.step_seconds_p50 = durations[durations.size() / 2];
+  summary.step_seconds_max = durations.back();
+  if (replayed > 0) summary.tokens_per_second_replayed = static_cast<double>(tokens) / replayed;
+  summary.imbalance_micro_batch = mean_of(steady, &StepMetrics::imbalance_micro_batch);
+  summary.imbalance_cp = mean_of(steady, &StepMetrics::imbalance_cp);
+  summary.imbalance_measured = mean_of(steady, &StepMetrics::imbalance_measured);
+  summary.prediction_error = prediction_error(steady);
+
+  TokenDelay delay;
+  for (const StepPlan& plan : read_step_plans(folder / "plan.jsonl")) delay.add(plan.packed());
+  summary.token_delay_steps = delay.overall();
+  for (const auto& [domain, quantiles] : delay.by_domain()) {
+    const auto index = static_cast<std::size_t>(domain);
+    summary.token_delay_by_domain[index < domains.size() ? domains[index] : fmt::format("domain {}", domain)] = quantiles;
+  }
+  summary.documents_in = state.counts.documents_in;
+  summary.documents_out = state.counts.documents_out;
+  summary.documents_truncated = state.counts.truncated;
+  summary.documents_split = state.counts.split;
+  summary.documents_held = state.counts.documents_in - state.counts.documents_out;
+  return summary;
+}
+
+std::string to_text(const RunSummary& s) {
+  std::string text = fmt::format("{} steps, {} tokens, loss {:.4f} to {:.4f}\n", s.steps, s.tokens, s.loss_first,
+                                 s.loss_last);
+  text += fmt::format("{:.0f} tokens/s measured, step {:.3f} s (median {:.3f}, slowest {:.3f})", s.tokens_per_second,
+                      s.step_seconds_mean, s.step_seconds_p50, s.step_seconds_max);
+  if (s.tokens_per_second_replayed) text += fmt::format("; {:.0f} tokens/s replayed", *s.tokens_per_second_replayed);
+  text += '\n';
+  if (s.imbalance_measured) text += fmt::format("imbalance of ranks {:.3f} measured", *s.imbalance_measured);
+  if (s.imbalance_micro_batch) text += fmt::format(", of micro-batches {:.3f} predicted", *s.imbalance_micro_batch);
+  if (s.prediction_error) {
+    text += fmt::format("; predicted step time off by {:.1f}% (at most {:.1f}%)", 100 * s.prediction_error->mean,
+                        100 * s.prediction_error->max);
+  }
+  return text + '\n';
+}
+
+}  // namespace ballast::cli

@@ -1,0 +1,252 @@
+// ballast train: one command for the launcher and for every rank. Without a launcher's variables it checks the input,
+// starts the ranks and stays with them; with them it is one rank.
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include "ballast/io/atomic_file.h"
+#include "ballast/io/plan_json.h"
+#include "ballast/io/run_record_json.h"
+#include "ballast/io/run_toml.h"
+#include "ballast/runtime/checkpoint/checkpoint.h"
+#include "ballast/runtime/launch/cores.h"
+#include "ballast/runtime/launch/launcher.h"
+#include "ballast/runtime/launch/rank_session.h"
+#include "ballast/runtime/launch/stop_signal.h"
+#include "ballast/runtime/profiler/profile_key.h"
+#include "ballast/runtime/train/allocator.h"
+#include "ballast/runtime/train/trainer.h"
+#include "cli/plan_source.h"
+#include "cli/run_setup.h"
+#include "cli/run_summary.h"
+#include "cli/run_writer.h"
+#include "cli/verbs.h"
+
+namespace ballast::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TrainOptions {
+  RunRequest request;
+  int nproc = 0;  // 0: as many as the degrees multiply to
+  bool json = false;
+  bool quiet = false;
+};
+
+// Threads of a rank before any rank runs: what the cores of this host give each, as RankSession will share them out.
+int threads_of_a_rank(const RunSpec& spec, int local_ranks) {
+  return share_cores(allowed_cores(), 0, local_ranks, spec.launch).threads;
+}
+
+void require_ranks(const RunSpec& spec, int ranks, const std::string& stated_by) {
+  if (spec.parallel.world_size() != ranks) {
+    throw UserError(fmt::format("[parallel] {} multiply to {} ranks, but {} gives {}", to_string(spec.parallel),
+                                spec.parallel.world_size(), stated_by, ranks));
+  }
+}
+
+std::string layout_of(const RunSpec& spec) {
+  return fmt::format("{}, virtual stages {}", to_string(spec.parallel), spec.schedule.virtual_stages);
+}
+
+CheckpointManifest manifest_of(const RunSetup& setup) {
+  const RunSpec& spec = setup.spec;
+  CheckpointManifest manifest;
+  manifest.model = to_string(spec.model);
+  manifest.precision = to_string(spec.training.precision);
+  manifest.layout = layout_of(spec);
+  manifest.corpus = corpus_identity(*setup.corpus);
+  manifest.seed = spec.seed;
+  return manifest;
+}
+
+// What must be equal between a checkpoint and the run that goes on from it; the layout may differ.
+void require_same_run(const CheckpointManifest& saved, const CheckpointManifest& run, const fs::path& checkpoint) {
+  const auto compare = [&](const char* what, const std::string& theirs, const std::string& ours) {
+    if (theirs != ours) {
+      throw UserError(fmt::format("{}: it is of another {}: \"{}\", this run has \"{}\"", checkpoint.string(), what,
+                                  theirs, ours));
+    }
+  };
+  compare("model", saved.model, run.model);
+  compare("precision", saved.precision, run.precision);
+  compare("corpus", saved.corpus, run.corpus);
+  compare("seed", std::to_string(saved.seed), std::to_string(run.seed));
+}
+
+// Everything a checkpoint holds of this rank. Moments are stored parameter by parameter, so any layout can read them.
+std::vector<NamedTensor> checkpoint_tensors(PipelineStages& model, AdamW& optimizer, at::Tensor& updates, bool all) {
+  std::vector<NamedTensor> tensors;
+  const auto slice = [](const at::Tensor& flat, const Parameter& parameter) {
+    return flat.narrow(0, parameter.offset, parameter.value.numel()).view(parameter.value.sizes());
+  };
+  bool first = false;
+  for (const Parameter& parameter : model.parameters().parameters()) {
+    if (!parameter.owned && !all) continue;
+    tensors.push_back({"model/" + parameter.name, parameter.value.detach()});
+    tensors.push_back({"adam_m/" + parameter.name, slice(optimizer.state().first_moment, parameter)});
+    tensors.push_back({"adam_v/" + parameter.name, slice(optimizer.state().second_moment, parameter)});
+    first = first || (parameter.name == "embedding.weight" && parameter.owned);
+  }
+  if (first || all) tensors.push_back({"adam_updates", updates});  // by the owner of the embedding: the first stage
+  return tensors;
+}
+
+void prepare_run_folder(const RunSetup& setup) {
+  const RunSpec& spec = setup.spec;
+  const fs::path folder = spec.folder;
+  std::error_code error;
+  fs::create_directories(folder / "timeline", error);
+  if (!error) fs::create_directories(folder / "checkpoints", error);
+  if (error) throw UserError(fmt::format("{}: [run] folder cannot be made: {}", spec.folder, error.message()));
+  write_file_atomically(folder / "run.toml", to_toml(spec));
+  CorpusRecord corpus;
+  corpus.path = spec.corpus;
+  corpus.domains = setup.corpus->domain_names();
+  corpus.documents = setup.corpus->summary().documents;
+  corpus.tokens = setup.corpus->summary().tokens;
+  write_file_atomically(folder / "corpus.json", to_json(corpus));
+}
+
+struct Started {
+  std::int64_t first_step = 0;
+  fs::path checkpoint;
+  CheckpointManifest saved;
+};
+
+Started start_of(const RunSetup& setup, bool resume) {
+  Started started;
+  if (!resume) return started;
+  started.checkpoint = newest_checkpoint(fs::path(setup.spec.folder) / "checkpoints");
+  started.saved = read_checkpoint_manifest(started.checkpoint);
+  require_same_run(started.saved, manifest_of(setup), started.checkpoint);
+  started.first_step = started.saved.step;
+  return started;
+}
+
+// Finishes the run folder once all ranks have closed their files; rank 0 only.
+void finish_run(const RunSetup& setup, const RankSession& session, const TrainOutcome& outcome,
+                const std::string& source_state, const std::string& command, const TrainOptions& options) {
+  const fs::path folder = setup.spec.folder;
+  if (session.share().leased) replay_run(folder);
+  PackerState state;
+  if (!source_state.empty()) state = packer_state_from_json(source_state, "source_state");
+  RunSummary summary = summarise_run(folder, setup.spec, command, state, setup.corpus->domain_names());
+  summary.device = key_of_this_machine(setup.spec.model, setup.spec.training.precision, session.share().threads).device;
+  summary.cores = session.share().num_cores;
+  write_file_atomically(folder / "summary.json", to_json(summary));
+  if (options.json) {
+    fmt::print("{}\n", to_json(summary));
+  } else if (!options.quiet) {
+    if (outcome.stopped) fmt::print("stopped after step {}, as asked; go on with --resume\n", outcome.next_step - 1);
+    if (outcome.data_ended) fmt::print("the corpus ended after {} steps\n", outcome.next_step);
+    fmt::print("{}", to_text(summary));
+  }
+}
+
+void run_rank(RankSession& session, const TrainOptions& options, const std::string& command) {
+  const int rank = session.identity().rank;
+  const RunSetup setup = set_up_run(options.request, session.share().threads);
+  const RunSpec& spec = setup.spec;
+  require_ranks(spec, session.identity().world_size, "the launcher");
+  check_run_folder(spec, options.request.resume);
+  const Started started = start_of(setup, options.request.resume);
+  if (started.first_step >= spec.training.steps) {
+    throw UserError(fmt::format("{}: [training] steps = {}: the checkpoint {} has done them already", spec.folder,
+                                spec.training.steps, started.checkpoint.string()));
+  }
+  SpanRecorder recorder(rank, session.epoch(), session);
+  Mesh mesh = make_mesh(spec.parallel, rank, session.store(),
+                        {session.gloo_address(), spec.launch.timeout_seconds, &recorder});
+  mesh.world->barrier();  // every rank has checked the folder before rank 0 writes to it
+  if (rank == 0) prepare_run_folder(setup);
+  mesh.world->barrier();
+  session.settle();
+
+  const std::vector<int> layers =
+      layers_per_stage(spec.model.num_layers, spec.parallel.pp * spec.schedule.virtual_stages);
+  PipelineStages model(spec.model, layers, mesh.at.pp, spec.parallel.pp, spec.training.precision, spec.seed);
+  AdamW optimizer(model.parameters(), spec.training);
+  at::Tensor updates = at::zeros({1}, at::kLong);
+  if (!started.checkpoint.empty()) {
+    load_checkpoint(started.checkpoint, started.saved, checkpoint_tensors(model, optimizer, updates, true));
+    optimizer.state().updates = updates.item<std::int64_t>();
+  }
+
+  std::unique_ptr<StepSource> source =
+      options.request.plan_file.empty() ? plan_from_corpus(setup, started.saved.source_state)
+                                        : plans_from_file(setup, options.request.plan_file, started.first_step);
+  std::string last_state = started.saved.source_state;
+  TrainOutcome outcome;
+  {
+    const bool progress = rank == 0 && !options.quiet && (isatty(STDERR_FILENO) != 0);
+    RunWriter writer(spec.folder, spec.parallel, rank, started.first_step, spec.training.steps, progress);
+    const auto save = [&](std::int64_t steps_done, const std::string& state) {
+      CheckpointManifest manifest = manifest_of(setup);
+      manifest.step = steps_done;
+      manifest.source_state = state;
+      last_state = state;
+      updates.fill_(optimizer.state().updates);
+      const bool writes = mesh.at.dp == 0 && mesh.at.cp == 0;  // the others hold copies
+      save_checkpoint(fs::path(spec.folder) / "checkpoints", std::move(manifest),
+                      writes ? checkpoint_tensors(model, optimizer, updates, false) : std::vector<NamedTensor>{},
+                      *mesh.world, spec.training.keep_checkpoints);
+    };
+    const auto read = [&corpus = *setup.corpus](std::int64_t id, Tokens begin, std::span<std::int64_t> out) {
+      corpus.read(id, {begin, begin + static_cast<Tokens>(out.size())}, out);
+    };
+    Trainer trainer(model, optimizer, mesh, recorder, session, read, spec.training, stop_requested, save);
+    outcome = trainer.train(*source, started.first_step, writer);
+  }
+  mesh.world->barrier();  // all timelines are written
+  if (rank == 0) finish_run(setup, session, outcome, last_state, command, options);
+  session.leave();
+}
+
+int launch_or_run(const TrainOptions& options, const std::vector<std::string>& arguments) {
+  configure_allocator();
+  const std::string command = join(arguments, " ");
+  // Read once here for the launch settings; each rank makes its own set-up.
+  const RunSpec stated = read_run_toml(options.request.run_toml, options.request.overrides);
+  if (const auto identity = rank_identity(process_environment())) {
+    return run_as_rank(*identity, stated.launch,
+                       [&](RankSession& session) { run_rank(session, options, command); });
+  }
+  const int ranks = options.nproc > 0 ? options.nproc : stated.parallel.world_size();
+  const RunSetup setup = set_up_run(options.request, threads_of_a_rank(stated, ranks));
+  require_ranks(setup.spec, ranks, "--nproc");
+  check_run_folder(setup.spec, options.request.resume);
+  start_of(setup, options.request.resume);
+  LocalLaunch launch;
+  launch.num_ranks = ranks;
+  launch.arguments = arguments;
+  launch.timeout = stated.launch.timeout_seconds;
+  return launch_local_ranks(launch);
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, const std::vector<std::string>& arguments) {
+  auto options = std::make_shared<TrainOptions>();
+  CLI::App* verb = app.add_subcommand("train", "Trains on a corpus, on as many ranks as the degrees multiply to");
+  verb->footer(
+      "Example:\n"
+      "  ballast train recipes/quickstart/two_ranks.toml --set run.folder=runs/mine\n"
+      "  torchrun --no-python --nproc-per-node 2 ballast train RUN.toml\n");
+  verb->add_option("RUN.toml", options->request.run_toml, "What to train, on what, how")->required();
+  verb->add_option("--nproc", options->nproc, "Local ranks to start; default: dp x pp x cp")->check(CLI::PositiveNumber);
+  verb->add_flag("--resume", options->request.resume, "Go on from the newest checkpoint of the run folder");
+  verb->add_option("--plan", options->request.plan_file, "Execute the step plans of this file (a plan.jsonl)");
+  verb->add_option("--set", options->request.overrides, "Override a key: section.key=value")->take_all()->allow_extra_args(false);
+  verb->add_flag("--json", options->json, "Print the summary as JSON");
+  verb->add_flag("--quiet", options->quiet, "Print nothing");
+  verb->callback([options, arguments] { throw ExitRequest{launch_or_run(*options, arguments)}; });
+}
+
+}  // namespace ballast::cli
