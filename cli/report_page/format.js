@@ -24,8 +24,12 @@ const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 const grouped = (value) => isNumber(value) ? Math.round(value).toLocaleString("en-US") : "–";
 const ratio = (value, digits = 2) => isNumber(value) ? value.toFixed(digits) + "×" : "–";
 const fixed = (value, digits) => isNumber(value) ? value.toFixed(digits) : "–";
-const signed = (value, digits) => isNumber(value) ? (value < 0 ? "−" : "+") + Math.abs(value).toFixed(digits) : "–";
-const percent = (share) => isNumber(share) ? (100 * share).toFixed(Math.abs(share) < 0.0995 ? 1 : 0) + " %" : "–";
+const signed = (value, digits) => {  // no sign before a zero
+  if (!isNumber(value)) return "–";
+  const size = Math.abs(value).toFixed(digits);
+  return Number(size) === 0 ? size : (value < 0 ? "−" : "+") + size;
+};
+const percent = (share) => isNumber(share) ? (100 * share).toFixed(Math.abs(share) < 0.0995 ? 1 : 0) + "\u00a0%" : "–";
 
 // 1.234 s, 12.3 ms, 4.5 µs: three figures that count.
 function duration(seconds) {

@@ -140,7 +140,7 @@ function timelinePanel(view, run, source, step) {
         ink.textAlign = "right";
         ink.fillText(narrow() ? rank : "rank " + rank, left - 6, y + row / 2);
         ink.textAlign = "left";
-        if (row >= 14) ink.fillText(percent(works[rank] / Math.max(1, step.duration)).replace(" ", ""), edge + 6, y + row / 2);
+        if (row >= 14) ink.fillText(percent(works[rank] / Math.max(1, step.duration)).replace("\u00a0", ""), edge + 6, y + row / 2);
       }
     }
     ink.save();
