@@ -88,7 +88,6 @@ class StepRun {
     return std::move(loss_);
   }
 
-  // After a collective that all ranks have joined every send has been received: this cannot block for long.
   void finish_sends() {
     for (auto& [tensor, transfer] : sends_) transfer->wait();
     sends_.clear();
@@ -247,8 +246,8 @@ StepLoss Executor::run(const StepPlan& plan) {
                                       .bytes = static_cast<Bytes>(gradients.nbytes()),
                                       .axis = Axis::dp_cp});
     mesh_.dp_cp->all_reduce(gradients);
+    step.finish_sends();  // their receivers have them by now or soon; the time is communication, not work
   }
-  step.finish_sends();
   return loss;
 }
 
