@@ -23,5 +23,6 @@ void add_pack(CLI::App& app);
 void add_shard(CLI::App& app);
 // `arguments`: the whole command line, which the ranks run again.
 void add_train(CLI::App& app, const std::vector<std::string>& arguments);
+void add_profile(CLI::App& app);
 
 }  // namespace ballast::cli

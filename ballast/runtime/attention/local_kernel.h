@@ -12,6 +12,9 @@
 
 namespace ballast {
 
+// One part of a block: every query sees every key or, if `causal`, query i the keys [0, i]. REQUIRES: Q, T >= 1.
+AttentionOutput attend_part(const at::Tensor& q_QHD, const at::Tensor& k_TKD, const at::Tensor& v_TKD, bool causal);
+
 // REQUIRES: 1 <= Q <= T. Query i sees keys [0, T - Q + i].
 AttentionOutput attend_block(const at::Tensor& q_QHD, const at::Tensor& k_TKD, const at::Tensor& v_TKD);
 
@@ -20,6 +23,11 @@ struct AttentionGradients {
   at::Tensor dk_TKD;
   at::Tensor dv_TKD;
 };
+
+// Gradients of a part, given the gradient of the whole block's output and that output; adds into `into` as below.
+void attend_part_backward(const at::Tensor& dout_QHD, const at::Tensor& q_QHD, const at::Tensor& k_TKD,
+                          const at::Tensor& v_TKD, const AttentionOutput& output, bool causal,
+                          const AttentionGradients& into);
 
 // Gradients of a block, given the gradient of its output and what attend_block returned. Adds into `into`, whose
 // tensors are views of the rows of q, k and v; their type may be wider than the kernel's.
