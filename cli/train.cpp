@@ -98,10 +98,15 @@ std::vector<NamedTensor> checkpoint_tensors(PipelineStages& model, AdamW& optimi
   return tensors;
 }
 
-void prepare_run_folder(const RunSetup& setup) {
+// `saved`: of the checkpoint the run goes on from, empty at its start. A timeline is of one layout: under another
+// the old one is put aside, not mixed.
+void prepare_run_folder(const RunSetup& setup, const CheckpointManifest& saved) {
   const RunSpec& spec = setup.spec;
   const fs::path folder = spec.folder;
   std::error_code error;
+  if (!saved.layout.empty() && saved.layout != layout_of(spec)) {
+    fs::rename(folder / "timeline", folder / fmt::format("timeline-before-step-{:06d}", saved.step), error);
+  }
   fs::create_directories(folder / "timeline", error);
   if (!error) fs::create_directories(folder / "checkpoints", error);
   if (error) throw UserError(fmt::format("{}: [run] folder cannot be made: {}", spec.folder, error.message()));
@@ -165,7 +170,7 @@ void run_rank(RankSession& session, const TrainOptions& options, const std::stri
   Mesh mesh = make_mesh(spec.parallel, rank, session.store(),
                         {session.gloo_address(), spec.launch.timeout_seconds, &recorder});
   mesh.world->barrier();  // every rank has checked the folder before rank 0 writes to it
-  if (rank == 0) prepare_run_folder(setup);
+  if (rank == 0) prepare_run_folder(setup, started.saved);
   mesh.world->barrier();
   session.settle();
 
