@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "ballast/base/error.h"
 #include "ballast/diagnose/run_story.h"
@@ -20,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 struct CompareOptions {
   std::vector<std::string> runs;
-  std::int64_t skip_steps = 0;
+  std::optional<std::int64_t> skip_steps;
   bool pairs = false;
   bool json = false;
 };
@@ -78,8 +79,9 @@ void print_table(const std::vector<RunRecord>& runs, const std::vector<RunCompar
 
 void compare(const CompareOptions& options) {
   const std::vector<RunFolder> folders = read_runs(options.runs, RunParts::figures);
+  const std::int64_t skip_steps = steps_to_skip(options.skip_steps, folders);
   std::vector<RunRecord> runs;
-  for (const RunFolder& folder : folders) runs.push_back(record_of(folder, options.skip_steps));
+  for (const RunFolder& folder : folders) runs.push_back(record_of(folder, skip_steps));
   if (options.pairs && runs.size() % 2 != 0) {
     throw UserError("--pairs: " + std::to_string(runs.size()) +
                     " runs do not make pairs; give base and other in turn, an even number of them");
@@ -99,7 +101,7 @@ void compare(const CompareOptions& options) {
   }
 
   if (options.json) {
-    Json out = {{"skip_steps", options.skip_steps}, {"runs", Json::array()}};
+    Json out = {{"skip_steps", skip_steps}, {"runs", Json::array()}};
     for (std::size_t i = 0; i < runs.size(); ++i) {
       const SpeedSource source = speed_source(runs[i].steps);
       Json entry = {{"name", runs[i].name},
@@ -152,7 +154,8 @@ void add_compare(CLI::App& app) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* verb = app.add_subcommand("compare", "Compare runs with the first of them: speed, balance, loss");
   verb->add_option("runs", options->runs, "Run folders; the first is the base")->required()->expected(2, 1000);
-  verb->add_option("--skip-steps", options->skip_steps, "Leave the first K steps of each run out (warm-up)")
+  verb->add_option("--skip-steps", options->skip_steps,
+                   "Leave the first K steps of each run out; default 1, the warm-up")
       ->check(CLI::NonNegativeNumber);
   verb->add_flag("--pairs", options->pairs, "Runs were made in turn: base, other, base, other, ...");
   verb->add_flag("--json", options->json, "One JSON object on stdout");

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <ctime>
 #include <memory>
+#include <optional>
 
 #include "ballast/base/error.h"
 #include "ballast/io/atomic_file.h"
@@ -20,6 +21,7 @@ struct ReportFlags {
   std::vector<std::string> runs;
   std::string out;
   ReportOptions options;
+  std::optional<std::int64_t> skip_steps;
   bool json = false;
   bool quiet = false;
 };
@@ -43,7 +45,7 @@ std::string command_line(const ReportFlags& flags) {
     line += plain ? " " + word : " '" + quoted + "'";
   };
   for (const std::string& run : flags.runs) add(run);
-  if (flags.options.skip_steps > 0) line += " --skip-steps " + std::to_string(flags.options.skip_steps);
+  if (flags.skip_steps) line += " --skip-steps " + std::to_string(*flags.skip_steps);
   add("--out");
   add(flags.out);
   return line;
@@ -51,6 +53,7 @@ std::string command_line(const ReportFlags& flags) {
 
 void report(ReportFlags flags) {
   const std::vector<RunFolder> runs = read_runs(flags.runs, RunParts::everything);
+  flags.options.skip_steps = steps_to_skip(flags.skip_steps, runs);
   flags.options.command = command_line(flags);
   flags.options.date = utc_now();
   const nlohmann::ordered_json data = report_data(runs, flags.options);
@@ -80,7 +83,8 @@ void add_report(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("report", "Write one HTML page that shows where the time of runs went");
   verb->add_option("runs", flags->runs, "Run folders; the first is the base")->required()->expected(1, 1000);
   verb->add_option("--out", flags->out, "The page to write")->required();
-  verb->add_option("--skip-steps", flags->options.skip_steps, "Leave the first K steps out of the figures (warm-up)")
+  verb->add_option("--skip-steps", flags->skip_steps,
+                   "Leave the first K steps out of the figures; default 1, the warm-up")
       ->check(CLI::NonNegativeNumber);
   verb->add_option("--max-steps", flags->options.max_steps, "Most steps a run whose timeline is in the page")
       ->check(CLI::PositiveNumber)

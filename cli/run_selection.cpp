@@ -1,5 +1,6 @@
 #include "cli/run_selection.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -48,6 +49,11 @@ std::vector<RunFolder> read_runs(const std::vector<std::string>& paths, RunParts
     runs.back().name = names[i];
   }
   return runs;
+}
+
+std::int64_t steps_to_skip(const std::optional<std::int64_t>& asked, const std::vector<RunFolder>& runs) {
+  if (asked) return *asked;
+  return std::all_of(runs.begin(), runs.end(), [](const RunFolder& run) { return run.metrics.size() > 1; }) ? 1 : 0;
 }
 
 RunRecord record_of(const RunFolder& run, std::int64_t skip_steps) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,10 @@ namespace ballast::cli {
 
 // Throws UserError for a folder that cannot be read or has no step left after `skip_steps`.
 std::vector<RunFolder> read_runs(const std::vector<std::string>& paths, RunParts parts);
+
+// Steps to leave out: as asked, or else the first, which warms up, where every run has more; a run's own summary leaves
+// it out too.
+std::int64_t steps_to_skip(const std::optional<std::int64_t>& asked, const std::vector<RunFolder>& runs);
 
 // Its figures without the first `skip_steps` steps. Throws UserError where none is left.
 RunRecord record_of(const RunFolder& run, std::int64_t skip_steps);

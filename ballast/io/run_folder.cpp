@@ -93,9 +93,9 @@ void keep_whole_steps(Timeline& timeline, const std::set<std::int64_t>& steps, s
                   " steps of it, from step " + std::to_string(*dropped.begin()) + ", were left out");
 }
 
-double percentile(std::vector<double> values, double share) {
+double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
 // What run.toml states, for a run that has no summary yet.
@@ -141,8 +141,8 @@ void summarize_steps(const std::vector<StepMetrics>& steps, RunSummary& summary)
   }
   summary.tokens_per_second = static_cast<double>(summary.tokens) / total;
   summary.step_seconds_mean = total / static_cast<double>(steps.size());
-  summary.step_seconds_p50 = percentile(seconds, 0.5);
-  summary.step_seconds_max = percentile(seconds, 1.0);
+  summary.step_seconds_p50 = median(seconds);
+  summary.step_seconds_max = *std::max_element(seconds.begin(), seconds.end());
   if (predicted > 0) {
     error.mean /= static_cast<double>(predicted);
     summary.prediction_error = error;
@@ -184,6 +184,7 @@ RunFolder read_run_folder(const fs::path& path, RunParts parts) {
     if (!has_timeline(path / "timeline", source)) continue;
     run.timelines.push_back(read_run_timeline(path / "timeline", source));
     keep_whole_steps(run.timelines.back(), steps, run.notes);
+    if (run.timelines.back().spans.empty()) run.timelines.pop_back();  // a run without a cost predicts nothing
   }
   if (run.timelines.empty()) run.notes.push_back("no timeline: what ranks did and waited for is unknown");
   return run;

@@ -40,6 +40,16 @@ function duration(seconds) {
   return value.toFixed(Math.abs(value) >= 100 || value === 0 ? 0 : Math.abs(value) >= 10 ? 1 : 2) + " " + unit;
 }
 
+// On an axis: without the zeros that say nothing.
+const axisDuration = (seconds) => duration(seconds).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
+
+// As many digits as tell values of this list apart.
+function ratioFormat(values) {
+  const known = values.filter(isNumber);
+  const span = Math.max(...known, 1) - Math.min(...known, 1);
+  return (value) => value.toFixed(span < 0.003 ? 5 : span < 0.03 ? 4 : span < 0.3 ? 3 : 2);
+}
+
 function bytes(count) {
   const units = ["B", "KiB", "MiB", "GiB"];
   let unit = 0;

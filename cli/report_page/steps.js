@@ -29,7 +29,7 @@ function errorChart(run) {
     id: undefined, height, title: `${run.name}: predicted against measured, by kind of action`, about: "Busy time of all ranks together a step, without waits.",
     draw: (width) => {
       const longest = Math.max(...kinds.flatMap((kind) => [kind.measured, kind.predicted]), 1e-9);
-      const { node, sx, area } = frame(width, height, { x: [0, longest * 1.12], y: [0, 1], yTicks: [], xFormat: duration, yFormat: String, xLabel: "time a step, all ranks", left: 96, xTicks: ticks(0, longest, width < 420 ? 3 : 5) });
+      const { node, sx, area } = frame(width, height, { x: [0, longest * 1.12], y: [0, 1], yTicks: [], xFormat: axisDuration, yFormat: String, xLabel: "time a step, all ranks", left: 96, xTicks: ticks(0, longest, width < 420 ? 3 : 5) });
       const stops = kinds.map((kind, row) => {
         const y = area.top + row * 34;
         const error = kind.measured > 0 ? (kind.predicted - kind.measured) / kind.measured : null;
@@ -54,7 +54,7 @@ function scatterFigure(runs) {
     draw: (width, height) => {
       const high = Math.max(...points.flatMap((p) => [p.x, p.y])) * 1.05;
       const low = Math.min(...points.flatMap((p) => [p.x, p.y])) * 0.9;
-      const { node, sx, sy } = frame(width, height, { x: [low, high], y: [low, high], xFormat: duration, yFormat: duration, xLabel: sources, left: 62, xTicks: ticks(low, high, width < 420 ? 3 : 5) });
+      const { node, sx, sy } = frame(width, height, { x: [low, high], y: [low, high], xFormat: axisDuration, yFormat: axisDuration, xLabel: sources, left: 62, xTicks: ticks(low, high, width < 420 ? 3 : 5) });
       const line = (factor, style) => {  // y = factor * x, inside the frame
         const [from, to] = [Math.max(low, low / factor), Math.min(high, high / factor)];
         return svg("line", { class: style, x1: sx(from), y1: sy(from * factor), x2: sx(to), y2: sy(to * factor) });
@@ -80,9 +80,9 @@ function stepsSection(place) {
   const times = runs.flatMap(([run, i]) => [byStep(run, i, run.source, run.source), ...(has(run, "predicted") ? [byStep(run, i, "predicted", "predicted", true)] : [])]);
   const losses = runs.map(([run, i]) => byStep(run, i, "loss", ""));
   const parts = [
-    stepFigure({ id: "imbalance", title: "Imbalance", about: "Slowest rank over the mean (measured) and slowest micro-batch over the mean (predicted); 1 is perfect.", series: imbalance, yFormat: (v) => v.toFixed(2), tableFormat: (v) => v.toFixed(4), from: 1, guide: 1 }),
-    stepFigure({ id: "step-time", title: "Step time", about: "Solid as run, dashed as predicted before the step.", series: times, yFormat: duration, tableFormat: (v) => v.toFixed(6), from: 0 }),
-    stepFigure({ id: "imbalance-cp", title: "Imbalance inside CP groups, predicted", about: "Slowest rank of a group over its mean.", series: overCp, yFormat: (v) => v.toFixed(2), tableFormat: (v) => v.toFixed(4), from: 1, guide: 1 }),
+    stepFigure({ id: "imbalance", title: "Imbalance", about: "Slowest rank over the mean (measured) and slowest micro-batch over the mean (predicted); 1 is perfect.", series: imbalance, yFormat: ratioFormat(imbalance.flatMap((s) => s.ys)), tableFormat: (v) => v.toFixed(4), from: 1, guide: 1 }),
+    stepFigure({ id: "step-time", title: "Step time", about: "Solid as run, dashed as predicted before the step.", series: times, yFormat: axisDuration, tableFormat: (v) => v.toFixed(6), from: 0 }),
+    stepFigure({ id: "imbalance-cp", title: "Imbalance inside CP groups, predicted", about: "Slowest rank of a group over its mean.", series: overCp, yFormat: ratioFormat(overCp.flatMap((s) => s.ys)), tableFormat: (v) => v.toFixed(4), from: 1, guide: 1 }),
     stepFigure({ id: "loss", title: "Loss", about: "Mean over all labels of the step. Packers order documents differently, so single steps differ.", series: losses, yFormat: (v) => v.toFixed(2), tableFormat: (v) => v.toFixed(6) }),
     scatterFigure(runs.filter(([run]) => has(run, "predicted"))),
     ...data.runs.filter((run) => run.kinds.predicted && (run.kinds.measured || run.kinds.replayed)).map(errorChart),

@@ -135,7 +135,7 @@ function causeChart(run, source, longest, shown) {
   return figure({
     id: undefined, height, title: `${run.name} · ${source}`, about: `Mean over ${steps} steps.`,
     draw: (width) => {
-      const { node, sx, area } = frame(width, height, { x: [0, longest], y: [0, 1], yTicks: [], xFormat: duration, yFormat: String, xLabel: "time a step", xTicks: ticks(0, longest, width < 420 ? 3 : 5) });
+      const { node, sx, area } = frame(width, height, { x: [0, longest], y: [0, 1], yTicks: [], xFormat: axisDuration, yFormat: String, xLabel: "time a step", xTicks: ticks(0, longest, width < 420 ? 3 : 5) });
       const pattern = svg("pattern", { id: "stripes", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, svg("rect", { width: 2, height: 6, fill: shade("#ffffff", "#000000"), opacity: 0.45 }));
       node.append(svg("defs", {}, pattern));
       const stops = rows.map((seconds, rank) => {

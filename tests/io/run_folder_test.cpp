@@ -177,6 +177,12 @@ TEST_F(RunFolderOnDisk, RefusesARunWithoutAWholeStep) {
   EXPECT_TRUE(holds(error(), "no whole step")) << error();
 }
 
+TEST_F(RunFolderOnDisk, TakesAPredictionOfNothingForNone) {
+  TimelineWriter(folder_ / "timeline" / "predicted.jsonl", "predicted", {.dp = 2, .pp = 1, .cp = 1});
+  ASSERT_EQ(read().timelines.size(), 1u);
+  EXPECT_EQ(read().timelines[0].source, "measured");
+}
+
 TEST_F(RunFolderOnDisk, RefusesATimelineOfAnotherLayout) {
   fs::remove(folder_ / "timeline" / measured_timeline_name(1));
   TimelineWriter writer(folder_ / "timeline" / measured_timeline_name(1), "measured", {.dp = 1, .pp = 1, .cp = 1});
