@@ -31,18 +31,28 @@ std::vector<std::int64_t> even_parts(std::int64_t count, int parts) {
 
 bool is_half(at::ScalarType type) { return type == at::kBFloat16 || type == at::kHalf; }
 
-// parts in rank order, all of one shape -> their sum or maximum in their own type.
-at::Tensor combine(const std::vector<at::Tensor>& parts, ReduceOp op) {
-  const at::ScalarType type = parts[0].scalar_type();
-  at::Tensor total = is_half(type) ? parts[0].to(at::kFloat) : parts[0].clone();
-  for (std::size_t i = 1; i < parts.size(); ++i) {
+// parts in rank order, all of one shape -> their sum or maximum in `out`, which may be one of them. parts[spare], none
+// of the caller's, is overwritten: no further memory is touched.
+void combine(const at::Tensor& out, std::vector<at::Tensor> parts, std::size_t spare, ReduceOp op) {
+  const auto apply = [op](at::Tensor into, const at::Tensor& a, const at::Tensor& b) {
     if (op == ReduceOp::sum) {
-      total.add_(parts[i]);
+      at::add_out(into, a, b);
     } else {
-      at::maximum_out(total, total, parts[i].to(total.scalar_type()));
+      at::maximum_out(into, a, b);
     }
+  };
+  const bool half = is_half(out.scalar_type());
+  if (half) {
+    for (at::Tensor& part : parts) part = part.to(at::kFloat);
   }
-  return total.to(type);
+  at::Tensor total = parts[0];
+  const at::Tensor last = half ? parts[spare] : out;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const at::Tensor into = i + 1 == parts.size() ? last : parts[spare];
+    apply(into, total, parts[i]);
+    total = into;
+  }
+  if (half) out.copy_(last);
 }
 
 std::string seconds_text(double seconds) {
@@ -191,7 +201,7 @@ void PairwiseCommunicator::all_reduce_flat(at::Tensor flat, ReduceOp op) {
       if (peer != rank_) reduce.send(pieces[static_cast<std::size_t>(peer)], peer, tag);
     }
     reduce.wait();
-    pieces[static_cast<std::size_t>(rank_)].copy_(combine(mine, op));
+    combine(pieces[static_cast<std::size_t>(rank_)], mine, spare(), op);
     Exchange gather(*this, describe("all_reduce"));
     for (int peer = 0; peer < size(); ++peer) {
       if (peer != rank_) gather.receive(pieces[static_cast<std::size_t>(peer)], peer, tag);
@@ -212,7 +222,7 @@ void PairwiseCommunicator::all_reduce_flat(at::Tensor flat, ReduceOp op) {
     exchange.send(flat, peer, tag);
   }
   exchange.wait();
-  flat.copy_(combine(all, op));
+  combine(flat, all, spare(), op);
 }
 
 void PairwiseCommunicator::broadcast(at::Tensor tensor, int root) {
@@ -275,7 +285,9 @@ at::Tensor PairwiseCommunicator::reduce_scatter_rows(const at::Tensor& full_RX,
     if (peer != rank_) exchange.send(pieces[static_cast<std::size_t>(peer)], peer, tag);
   }
   exchange.wait();
-  return combine(parts, ReduceOp::sum);
+  at::Tensor mine = at::empty_like(own);
+  combine(mine, parts, spare(), ReduceOp::sum);
+  return mine;
 }
 
 std::unique_ptr<Transfer> PairwiseCommunicator::send(const at::Tensor& tensor, int to, std::uint32_t tag) {

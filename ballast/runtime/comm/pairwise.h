@@ -55,6 +55,8 @@ class PairwiseCommunicator : public Communicator {
 
   std::string describe(std::string_view operation) const;  // "all_reduce over dp_cp, ranks 0, 1, 2, 3"
   std::uint32_t next_collective_tag(std::string_view operation, std::int64_t bytes);
+  // Of parts in rank order, one that was received and so may be overwritten: the first, or the second on rank 0.
+  std::size_t spare() const { return rank_ == 0 ? 1 : 0; }
   void all_reduce_flat(at::Tensor flat, ReduceOp op);
 
   std::string name_;
