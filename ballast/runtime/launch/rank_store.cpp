@@ -1,5 +1,6 @@
 #include "ballast/runtime/launch/rank_store.h"
 
+#include <c10/util/Logging.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -10,6 +11,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -33,6 +35,13 @@ Addresses resolve(const std::string& host, int port, int socket_type) {
   const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
   if (error != 0) throw UserError("MASTER_ADDR=" + host + ": no such host (" + gai_strerror(error) + ")");
   return Addresses(list);
+}
+
+// c10d writes warnings with stack traces while it tries again; what comes of it we report ourselves, in one line.
+// TORCH_CPP_LOG_LEVEL brings its own words back.
+void quiet_c10d() {
+  constexpr int kFatal = 3;
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kFatal;
 }
 
 std::chrono::milliseconds milliseconds(Seconds seconds) {
@@ -119,6 +128,7 @@ RankStore::RankStore(const RankIdentity& identity, Seconds timeout) : identity_(
     store_ = c10::make_intrusive<c10d::HashStore>();
     return;
   }
+  quiet_c10d();
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(identity.master_port);
   options.isServer = identity.rank == 0 && !identity.launcher_serves_store;

@@ -70,7 +70,8 @@ TEST(CoreLease, IsFreedByTheDeathOfItsHolder) {
   const pid_t maker = getpid();
   const pid_t rank = fork();
   if (rank == 0) {
-    CoreLeases::attach(maker, leases.fd(), 1).take(0, 3, 60);
+    CoreLeases own = CoreLeases::attach(maker, leases.fd(), 1);
+    own.take(0, 3, 60);
     raise(SIGKILL);
   }
   int status = 0;
