@@ -41,7 +41,8 @@ Batch make_batch(const std::string& lengths, int vocab_size) {
   batch.tokens = at::arange(tokens, at::kLong).mul(7919).remainder(10007).remainder(vocab_size);
   batch.positions = at::tensor(at::ArrayRef<Tokens>(batch.plan.local_positions(0)), at::kLong);
   batch.labels = batch.tokens.roll(-1);
-  for (std::size_t d = 1; d < batch.plan.cu_seqlens.size(); ++d) batch.labels[batch.plan.cu_seqlens[d] - 1] = kIgnoredLabel;
+  for (std::size_t d = 1; d < batch.plan.cu_seqlens.size(); ++d)
+    batch.labels[batch.plan.cu_seqlens[d] - 1] = kIgnoredLabel;
   return batch;
 }
 

@@ -23,7 +23,8 @@ std::unique_ptr<CostModel> synthetic(const std::string& text) {
     at = stop + (i == 0 ? 1 : 0);
   }
   if (!good) {
-    throw UserError("--cost = " + text + ": must be two numbers A,B: a document of L tokens costs A L + B L^2, such as 24576,1");
+    throw UserError("--cost = " + text +
+                    ": must be two numbers A,B: a document of L tokens costs A L + B L^2, such as 24576,1");
   }
   return make_synthetic_cost(values[0], values[1]);
 }
@@ -48,8 +49,8 @@ std::unique_ptr<CostModel> measured(const CostOptions& options) {
   // A mapping names the model and then the threads a rank: only the model is known here.
   const std::string shape = to_string(model);
   if (profile.key.mapping.rfind(shape, 0) != 0) {
-    throw UserError(options.profile + ": mapping: profile has \"" + profile.key.mapping + "\", --model " + options.model +
-                    " is \"" + shape + "\": measure that model with `ballast profile`");
+    throw UserError(options.profile + ": mapping: profile has \"" + profile.key.mapping + "\", --model " +
+                    options.model + " is \"" + shape + "\": measure that model with `ballast profile`");
   }
   return make_profile_cost(std::move(profile), model);
 }

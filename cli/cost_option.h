@@ -19,7 +19,8 @@ struct CostOptions {
 void add_cost_options(CLI::App& app, CostOptions& options);
 
 // Throws UserError: malformed, contradictory, or a profile of another model. With no option given, the cost of a layer
-// 4,096 wide: 24 x 4096^2 FLOPs a token against 4 x 4096 a query-key pair, that is 24,576 a token and 1 a squared token.
+// 4,096 wide: 24 x 4096^2 FLOPs a token against 4 x 4096 a query-key pair, that is 24,576 a token and 1 a squared
+// token.
 std::unique_ptr<CostModel> make_cost(const CostOptions& options);
 
 }  // namespace ballast::cli

@@ -89,8 +89,9 @@ void check(const PackOptions& options) {
 }
 
 Figures pack(const PackOptions& options, const DocumentLengths& input, const CostModel& cost, AtomicFile* out) {
-  DocumentStream documents(input.lengths, input.domains,
-                           {.shuffle = options.shuffle.has_value(), .seed = options.shuffle.value_or(0), .num_epochs = 1});
+  DocumentStream documents(
+      input.lengths, input.domains,
+      {.shuffle = options.shuffle.has_value(), .seed = options.shuffle.value_or(0), .num_epochs = 1});
   PackedStream stream(options.spec, cost, [&] { return documents.next(); });
   Figures figures;
   while (true) {
@@ -117,35 +118,35 @@ Figures pack(const PackOptions& options, const DocumentLengths& input, const Cos
   return figures;
 }
 
-ordered_json to_json(const PackOptions& options, const DocumentLengths& input, const CostModel& cost, const Figures& f) {
+ordered_json to_json(const PackOptions& options, const DocumentLengths& input, const CostModel& cost,
+                     const Figures& f) {
   ordered_json delay = quantiles_json(f.delay.overall());
   for (const auto& [domain, quantiles] : f.delay.by_domain()) {
     delay["by_domain"][input.domain_names[static_cast<std::size_t>(domain)]] = quantiles_json(quantiles);
   }
-  ordered_json result{
-      {"packer", options.spec.packer},
-      {"window_tokens", options.spec.window},
-      {"max_tokens", options.spec.packer == "wlb" ? options.spec.cap() : options.spec.window},
-      {"queues_tokens", options.spec.queues},
-      {"cost", cost.name()},
-      {"steps", f.steps},
-      {"skipped_steps", options.skip_steps},
-      {"micro_batches", options.spec.micro_batches},
-      {"imbalance", {{"mean", f.imbalance.mean()}, {"max", f.imbalance.max}}},
-      {"token_delay_steps", std::move(delay)},
-      {"micro_batch_tokens", tokens_json(f.micro_batch_tokens)},
-      {"step_tokens", tokens_json(f.step_tokens)},
-      {"held_tokens", {{"max", static_cast<Tokens>(f.held_tokens.max)}}},
-      {"documents",
-       {{"in", f.counts.documents_in},
-        {"out", f.counts.documents_out},
-        {"held", f.counts.documents_in - f.counts.documents_out},
-        {"split", f.counts.split},
-        {"truncated", f.counts.truncated},
-        {"truncated_tokens", f.counts.truncated_tokens},
-        {"refused", 0}}},
-      {"packing_seconds", {{"mean", f.packing_seconds.mean()}, {"max", f.packing_seconds.max}}},
-      {"lower_bound_gap", f.lower_bound_gap.mean()}};
+  ordered_json result{{"packer", options.spec.packer},
+                      {"window_tokens", options.spec.window},
+                      {"max_tokens", options.spec.packer == "wlb" ? options.spec.cap() : options.spec.window},
+                      {"queues_tokens", options.spec.queues},
+                      {"cost", cost.name()},
+                      {"steps", f.steps},
+                      {"skipped_steps", options.skip_steps},
+                      {"micro_batches", options.spec.micro_batches},
+                      {"imbalance", {{"mean", f.imbalance.mean()}, {"max", f.imbalance.max}}},
+                      {"token_delay_steps", std::move(delay)},
+                      {"micro_batch_tokens", tokens_json(f.micro_batch_tokens)},
+                      {"step_tokens", tokens_json(f.step_tokens)},
+                      {"held_tokens", {{"max", static_cast<Tokens>(f.held_tokens.max)}}},
+                      {"documents",
+                       {{"in", f.counts.documents_in},
+                        {"out", f.counts.documents_out},
+                        {"held", f.counts.documents_in - f.counts.documents_out},
+                        {"split", f.counts.split},
+                        {"truncated", f.counts.truncated},
+                        {"truncated_tokens", f.counts.truncated_tokens},
+                        {"refused", 0}}},
+                      {"packing_seconds", {{"mean", f.packing_seconds.mean()}, {"max", f.packing_seconds.max}}},
+                      {"lower_bound_gap", f.lower_bound_gap.mean()}};
   if (input.sampled) result["sampled"] = {{"documents", options.sampling.documents}, {"seed", options.sampling.seed}};
   if (!options.out.empty()) result["out"] = options.out;
   return result;
@@ -157,7 +158,8 @@ void print(const PackOptions& options, const DocumentLengths& input, const CostM
   fmt::print("{} in windows of {}, {} micro-batches a step; predicted by cost {}\n", spec.packer, grouped(spec.window),
              spec.micro_batches, cost.name());
   if (input.sampled) {
-    fmt::print("  sampled      {} documents from a histogram, seed {}\n", grouped(options.sampling.documents), options.sampling.seed);
+    fmt::print("  sampled      {} documents from a histogram, seed {}\n", grouped(options.sampling.documents),
+               options.sampling.seed);
   }
   fmt::print("  documents    {} in, {} out, {} cut, {} truncated ({} tokens lost)\n", grouped(f.counts.documents_in),
              grouped(f.counts.documents_out), grouped(f.counts.split), grouped(f.counts.truncated),
@@ -169,7 +171,8 @@ void print(const PackOptions& options, const DocumentLengths& input, const CostM
   fmt::print("  imbalance    {:.3f} on average, {:.3f} at worst (slowest micro-batch x N / total; 1 is perfect)\n",
              f.imbalance.mean(), f.imbalance.max);
   fmt::print("  lower bound  {:.1f}% above it on average\n", 100 * f.lower_bound_gap.mean());
-  fmt::print("  token delay  {:.2f} steps on average, 99% within {:.0f}, at most {:.0f}\n", delay.mean, delay.p99, delay.max);
+  fmt::print("  token delay  {:.2f} steps on average, 99% within {:.0f}, at most {:.0f}\n", delay.mean, delay.p99,
+             delay.max);
   for (const auto& [domain, quantiles] : f.delay.by_domain()) {
     if (input.domain_names.size() < 2) break;
     fmt::print("    {:<10} {:.2f} on average, at most {:.0f}\n", input.domain_names[static_cast<std::size_t>(domain)],
@@ -212,22 +215,30 @@ void add_pack(CLI::App& app) {
   verb->add_option("lengths", o.lengths,
                    "One number a line, JSONL with length (or tokens) and domain, a JSON list, CSV, a histogram "
                    "{\"[a,b)\": share}, a corpus folder, or - for standard input")
-      ->required()->type_name("LENGTHS");
+      ->required()
+      ->type_name("LENGTHS");
   verb->add_option("--packer", o.spec.packer, join(packer_names()))->required()->type_name("NAME");
   add_size_option(*verb, "--window", o.spec.window, "Context window S")->required();
   verb->add_option("--micro-batches", o.spec.micro_batches, "Micro-batches a step, N")->required()->type_name("N");
-  verb->add_option("--global-batches", o.spec.global_batches, "fixed-greedy: balance over K global batches")->type_name("K");
-  add_size_option(*verb, "--max-tokens", o.spec.max_tokens, "wlb: most tokens of a micro-batch; the window where nothing is said");
-  verb->add_option("--queues", o.queues, "wlb: documents of A tokens and more wait in bands [A,B), [B,...) for N of their kind")
+  verb->add_option("--global-batches", o.spec.global_batches, "fixed-greedy: balance over K global batches")
+      ->type_name("K");
+  add_size_option(*verb, "--max-tokens", o.spec.max_tokens,
+                  "wlb: most tokens of a micro-batch; the window where nothing is said");
+  verb->add_option("--queues", o.queues,
+                   "wlb: documents of A tokens and more wait in bands [A,B), [B,...) for N of their kind")
       ->type_name("A,B,...");
-  verb->add_option("--max-delay", o.spec.max_delay, "wlb: a document waits so many steps in a queue, then goes where it fits")
+  verb->add_option("--max-delay", o.spec.max_delay,
+                   "wlb: a document waits so many steps in a queue, then goes where it fits")
       ->type_name("STEPS");
   verb->add_option("--oversize", o.oversize, "Documents longer than the window: truncate (and count), split or refuse")
-      ->type_name("POLICY")->capture_default_str();
+      ->type_name("POLICY")
+      ->capture_default_str();
   add_cost_options(*verb, o.cost);
   verb->add_option("--shuffle", o.shuffle, "Shuffle the documents first, by this seed")->type_name("SEED");
   verb->add_option("--skip-steps", o.skip_steps, "Leave the first K steps out of the figures")->type_name("K");
-  verb->add_option("--documents", o.sampling.documents, "Histogram: how many documents to draw")->type_name("COUNT")->capture_default_str();
+  verb->add_option("--documents", o.sampling.documents, "Histogram: how many documents to draw")
+      ->type_name("COUNT")
+      ->capture_default_str();
   verb->add_option("--seed", o.sampling.seed, "Histogram: seed of the draw")->type_name("SEED")->capture_default_str();
   verb->add_option("--out", o.out, "Write the packed steps, JSONL, a step a line")->type_name("FILE");
   verb->add_flag("--json", o.json, "One JSON object on standard output");

@@ -33,10 +33,10 @@ SourcedStep sourced(PlannedStep planned, const PackerState& state_after, bool pr
 class CorpusPlans final : public StepSource {
  public:
   CorpusPlans(const RunSetup& setup, const std::string& state) : predicts_(setup.cost_is_seconds) {
-    auto stream = std::make_unique<StepStream>(
-        setup.spec, *setup.cost,
-        DocumentStream(setup.corpus->lengths(), setup.corpus->domains(),
-                       {.shuffle = setup.spec.shuffle, .seed = setup.spec.seed}));
+    auto stream =
+        std::make_unique<StepStream>(setup.spec, *setup.cost,
+                                     DocumentStream(setup.corpus->lengths(), setup.corpus->domains(),
+                                                    {.shuffle = setup.spec.shuffle, .seed = setup.spec.seed}));
     if (!state.empty()) stream->restore(packer_state_from_json(state, "the checkpoint's source_state"));
     ahead_.emplace(std::move(stream), kStepsPlannedAhead);
   }
@@ -77,12 +77,13 @@ class FilePlans final : public StepSource {
   void check(const StepPlan& plan, const std::string& path) const {
     const std::string where = fmt::format("{}: step {}", path, plan.step);
     if (plan.dims != setup_.spec.parallel) {
-      throw UserError(fmt::format("{}: is for {}, this run has {}", where, to_string(plan.dims),
-                                  to_string(setup_.spec.parallel)));
+      throw UserError(
+          fmt::format("{}: is for {}, this run has {}", where, to_string(plan.dims), to_string(setup_.spec.parallel)));
     }
     int layers = 0;
     for (const int stage : plan.stage_layers) layers += stage;
-    if (layers != setup_.spec.model.num_layers || plan.stage_layers != layers_per_stage(layers, static_cast<int>(plan.stage_layers.size()))) {
+    if (layers != setup_.spec.model.num_layers ||
+        plan.stage_layers != layers_per_stage(layers, static_cast<int>(plan.stage_layers.size()))) {
       throw UserError(fmt::format("{}: its stages hold {} layers, this run's model {} as even as can be", where, layers,
                                   setup_.spec.model.num_layers));
     }
@@ -91,8 +92,8 @@ class FilePlans final : public StepSource {
         for (const Document& document : micro_batch.documents) {
           if (document.id >= setup_.corpus->num_documents() ||
               document.begin + document.length + (document.ends ? 0 : 1) > setup_.corpus->length(document.id)) {
-            throw UserError(fmt::format("{}: document {} is not in the corpus {}", where, to_string(document),
-                                        setup_.spec.corpus));
+            throw UserError(
+                fmt::format("{}: document {} is not in the corpus {}", where, to_string(document), setup_.spec.corpus));
           }
         }
       }

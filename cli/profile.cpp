@@ -137,15 +137,19 @@ void add_profile(CLI::App& app) {
   auto options = std::make_shared<ProfileOptions>();
   CLI::App* verb = app.add_subcommand("profile", "Measure this machine: attention, linear parts, collectives");
   verb->add_option("--out", options->out, "File to write the profile to")->required();
-  CLI::Option* run_option = verb->add_option("--run", options->run, "RUN.toml whose model, precision and threads to measure");
-  verb->add_option("--set", options->overrides, "With --run: section.key=value, as `ballast train` takes it")->needs(run_option);
+  CLI::Option* run_option =
+      verb->add_option("--run", options->run, "RUN.toml whose model, precision and threads to measure");
+  verb->add_option("--set", options->overrides, "With --run: section.key=value, as `ballast train` takes it")
+      ->needs(run_option);
   verb->add_option("--model", options->model, "Or a model by name: " + join(model_preset_names()))
       ->capture_default_str()
       ->excludes(run_option);
   verb->add_option("--precision", options->precision, "float32, bfloat16 or float64")
       ->capture_default_str()
       ->excludes(run_option);
-  verb->add_option("--threads", options->threads, "Compute threads of a rank")->capture_default_str()->excludes(run_option);
+  verb->add_option("--threads", options->threads, "Compute threads of a rank")
+      ->capture_default_str()
+      ->excludes(run_option);
   verb->add_flag("--json", options->json, "Print the profile as one JSON object");
   verb->add_flag("--quiet", options->quiet, "Print nothing but errors");
   verb->footer("Example:\n  ballast profile --model tiny --precision float32 --out profile.json");

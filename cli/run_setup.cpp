@@ -53,8 +53,9 @@ RunSetup set_up_run(const RunRequest& request, int threads) {
   require_known(where + ": [packing] packer", spec.packing.packer, packer_names());
   require_known(where + ": [sharding] strategy", spec.sharding, sharding_names());
   if (spec.model.vocab_size < vocabulary) {
-    throw UserError(fmt::format("{}: [model] vocab_size = {} is less than the corpus's {}: some tokens would lie outside",
-                                where, spec.model.vocab_size, vocabulary));
+    throw UserError(
+        fmt::format("{}: [model] vocab_size = {} is less than the corpus's {}: some tokens would lie outside", where,
+                    spec.model.vocab_size, vocabulary));
   }
 
   if (!spec.profile.empty()) {
@@ -62,9 +63,10 @@ RunSetup set_up_run(const RunRequest& request, int threads) {
     const std::vector<std::string> other =
         differences(profile.key, key_of_this_machine(spec.model, spec.training.precision, threads));
     if (!other.empty()) {
-      throw UserError(fmt::format("{}: measured for something else: {}; measure this run's with `ballast profile --run "
-                                  "{} --out FILE`",
-                                  spec.profile, join(other, "; "), where));
+      throw UserError(
+          fmt::format("{}: measured for something else: {}; measure this run's with `ballast profile --run "
+                      "{} --out FILE`",
+                      spec.profile, join(other, "; "), where));
     }
     setup.cost = make_profile_cost(std::move(profile), spec.model);
     setup.cost_is_seconds = true;
@@ -88,7 +90,8 @@ void check_run_folder(const RunSpec& spec, bool resume) {
   if (fs::exists(folder) && !fs::is_directory(folder)) throw UserError(spec.folder + ": [run] folder is a file");
   const fs::path metrics = folder / "metrics.jsonl";
   if ((fs::exists(metrics) && fs::file_size(metrics) > 0) || !newest_checkpoint(folder / "checkpoints").empty()) {
-    throw UserError(spec.folder + ": this run folder already has steps; go on with --resume, or name another [run] folder");
+    throw UserError(spec.folder +
+                    ": this run folder already has steps; go on with --resume, or name another [run] folder");
   }
 }
 

@@ -21,10 +21,10 @@ struct RunRequest {
 };
 
 struct RunSetup {
-  RunSpec spec;                     // as resolved: vocabulary of the corpus filled in
+  RunSpec spec;  // as resolved: vocabulary of the corpus filled in
   std::shared_ptr<Corpus> corpus;
   std::unique_ptr<CostModel> cost;
-  bool cost_is_seconds = false;     // of a profile; a synthetic cost balances but predicts no time
+  bool cost_is_seconds = false;  // of a profile; a synthetic cost balances but predicts no time
 };
 
 // Throws UserError. `threads`: compute threads of a rank, part of the profile's key.

@@ -29,7 +29,7 @@ std::vector<StepMetrics> read_metrics(const fs::path& folder) {
   return metrics;
 }
 
-std::optional<double> mean_of(const std::vector<StepMetrics>& metrics, std::optional<double> StepMetrics::* field) {
+std::optional<double> mean_of(const std::vector<StepMetrics>& metrics, std::optional<double> StepMetrics::*field) {
   double sum = 0;
   int count = 0;
   for (const StepMetrics& step : metrics) {
@@ -134,7 +134,8 @@ RunSummary summarise_run(const fs::path& folder, const RunSpec& spec, const std:
   summary.token_delay_steps = delay.overall();
   for (const auto& [domain, quantiles] : delay.by_domain()) {
     const auto index = static_cast<std::size_t>(domain);
-    summary.token_delay_by_domain[index < domains.size() ? domains[index] : fmt::format("domain {}", domain)] = quantiles;
+    summary.token_delay_by_domain[index < domains.size() ? domains[index] : fmt::format("domain {}", domain)] =
+        quantiles;
   }
   summary.documents_in = state.counts.documents_in;
   summary.documents_out = state.counts.documents_out;
@@ -145,8 +146,8 @@ RunSummary summarise_run(const fs::path& folder, const RunSpec& spec, const std:
 }
 
 std::string to_text(const RunSummary& s) {
-  std::string text = fmt::format("{} steps, {} tokens, loss {:.4f} to {:.4f}\n", s.steps, s.tokens, s.loss_first,
-                                 s.loss_last);
+  std::string text =
+      fmt::format("{} steps, {} tokens, loss {:.4f} to {:.4f}\n", s.steps, s.tokens, s.loss_first, s.loss_last);
   text += fmt::format("{:.0f} tokens/s measured, step {:.3f} s (median {:.3f}, slowest {:.3f})", s.tokens_per_second,
                       s.step_seconds_mean, s.step_seconds_p50, s.step_seconds_max);
   if (s.tokens_per_second_replayed) text += fmt::format("; {:.0f} tokens/s replayed", *s.tokens_per_second_replayed);

@@ -116,7 +116,8 @@ void RunWriter::step_done(const StepResult& result, const SourcedStep& step) {
   metrics.recording_seconds = result.recording_seconds;
   metrics.work_seconds = mean_max(result.work_seconds);
   metrics.wait_seconds = mean_max(result.wait_seconds);
-  if (metrics.work_seconds->mean > 0) metrics.imbalance_measured = metrics.work_seconds->max / metrics.work_seconds->mean;
+  if (metrics.work_seconds->mean > 0)
+    metrics.imbalance_measured = metrics.work_seconds->max / metrics.work_seconds->mean;
   metrics.token_delay_steps = token_delay(step.plan);
 
   rank0_->plans.append(to_json(step.plan));
@@ -128,9 +129,10 @@ void RunWriter::step_done(const StepResult& result, const SourcedStep& step) {
 }
 
 void RunWriter::print_progress(const StepMetrics& metrics) {
-  const auto left = static_cast<double>(total_steps_ - metrics.step - 1) * seconds_so_far_ /
-                    static_cast<double>(steps_so_far_);
-  fmt::print(stderr, "step {:>5}/{}  loss {:.4f}  {:>8.0f} tokens/s  {:.3f} s  imbalance {:.3f}  {:.0f}:{:02.0f} left\n",
+  const auto left =
+      static_cast<double>(total_steps_ - metrics.step - 1) * seconds_so_far_ / static_cast<double>(steps_so_far_);
+  fmt::print(stderr,
+             "step {:>5}/{}  loss {:.4f}  {:>8.0f} tokens/s  {:.3f} s  imbalance {:.3f}  {:.0f}:{:02.0f} left\n",
              metrics.step + 1, total_steps_, metrics.loss, metrics.tokens_per_second, metrics.step_seconds,
              metrics.imbalance_measured.value_or(1), std::floor(left / 60), std::fmod(left, 60));
 }

@@ -53,7 +53,8 @@ struct StrategyFigures {
     for (int rank = 0; rank < plan.num_ranks(); ++rank) {
       tokens_of.push_back(static_cast<double>(plan.num_tokens(rank)));
       double pairs = 0;
-      for (const AttentionBlock& block : plan.attention_blocks(rank)) pairs += static_cast<double>(ballast::attention_pairs(block));
+      for (const AttentionBlock& block : plan.attention_blocks(rank))
+        pairs += static_cast<double>(ballast::attention_pairs(block));
       pairs_of.push_back(pairs);
     }
     tokens.add(tokens_of);
@@ -75,7 +76,8 @@ std::vector<std::vector<Tokens>> read_micro_batches(const ShardOptions& options)
   std::vector<std::vector<Tokens>> cu_seqlens;
   if (!options.lengths.empty()) {
     MicroBatch micro_batch;
-    for (const Tokens length : sizes_of_text("--lengths", options.lengths)) micro_batch.documents.push_back({.length = length});
+    for (const Tokens length : sizes_of_text("--lengths", options.lengths))
+      micro_batch.documents.push_back({.length = length});
     cu_seqlens.push_back(micro_batch.cu_seqlens());
     return cu_seqlens;
   }
@@ -97,19 +99,26 @@ std::vector<std::string> strategies_of(const ShardOptions& options) {
 }
 
 // Strategy that shards most micro-batches under the last, most able strategy asked for; and the reason in words.
-std::pair<std::string, std::string> choice(const std::map<std::string, StrategyFigures>& figures, const std::string& last) {
+std::pair<std::string, std::string> choice(const std::map<std::string, StrategyFigures>& figures,
+                                           const std::string& last) {
   const StrategyFigures& chosen = figures.at(last);
   const auto most = std::max_element(chosen.made_by.begin(), chosen.made_by.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   if (last != "adaptive") return {last, "it was asked for"};
   std::vector<std::string> shares;
   for (const auto& [name, count] : chosen.made_by) shares.push_back(fmt::format("{} for {}", name, count));
-  std::string why = fmt::format("adaptive takes the strategy whose slowest rank is predicted fastest, per_sequence on a tie: {} of {} micro-batches",
-                                join(shares), [&] { std::int64_t all = 0; for (const auto& [n, c] : chosen.made_by) all += c; return all; }());
+  std::string why = fmt::format(
+      "adaptive takes the strategy whose slowest rank is predicted fastest, per_sequence on a tie: {} of {} "
+      "micro-batches",
+      join(shares), [&] {
+        std::int64_t all = 0;
+        for (const auto& [n, c] : chosen.made_by) all += c;
+        return all;
+      }());
   if (figures.count("per_sequence") > 0) {
     why += fmt::format("; slowest ranks add up to {:.6g} per_sequence, {:.6g} per_document, {:.6g} adaptive",
-                       figures.at("per_sequence").predicted_seconds.max, figures.at("per_document").predicted_seconds.max,
-                       chosen.predicted_seconds.max);
+                       figures.at("per_sequence").predicted_seconds.max,
+                       figures.at("per_document").predicted_seconds.max, chosen.predicted_seconds.max);
   }
   return {most->first, why};
 }
@@ -139,8 +148,9 @@ void run(const ShardOptions& options) {
           {"predicted_seconds", {{"max", f.predicted_seconds.max}, {"mean", f.predicted_seconds.mean}}},
           {"imbalance", f.predicted_seconds.max_over_mean()}};
     }
-    const ordered_json result{{"cp", options.cp}, {"micro_batches", micro_batches.size()}, {"cost", cost->name()},
-                              {"strategies", std::move(strategies)}, {"chosen", chosen}, {"why", why}};
+    const ordered_json result{{"cp", options.cp},     {"micro_batches", micro_batches.size()},
+                              {"cost", cost->name()}, {"strategies", std::move(strategies)},
+                              {"chosen", chosen},     {"why", why}};
     fmt::print("{}\n", result.dump(2));
   } else if (!options.quiet) {
     fmt::print("{} micro-batch{} over {} ranks; predicted by cost {}\n", micro_batches.size(),
@@ -158,13 +168,16 @@ void run(const ShardOptions& options) {
 }  // namespace
 
 void add_shard(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("shard", "Shards micro-batches over context parallel ranks and says how even they are");
+  CLI::App* verb =
+      app.add_subcommand("shard", "Shards micro-batches over context parallel ranks and says how even they are");
   const auto options = std::make_shared<ShardOptions>();
   ShardOptions& o = *options;
   std::vector<std::string> names = sharding_names();
   names.push_back("all");
-  verb->add_option("packed", o.packed, "Packed steps, as `ballast pack --out` writes them, or - for standard input")->type_name("PACKED");
-  verb->add_option("--lengths", o.lengths, "One micro-batch of documents of these lengths, instead of a file")->type_name("L,L,...");
+  verb->add_option("packed", o.packed, "Packed steps, as `ballast pack --out` writes them, or - for standard input")
+      ->type_name("PACKED");
+  verb->add_option("--lengths", o.lengths, "One micro-batch of documents of these lengths, instead of a file")
+      ->type_name("L,L,...");
   verb->add_option("--cp", o.cp, "Context parallel ranks")->required()->type_name("C");
   verb->add_option("--sharding", o.sharding, join(names))->required()->type_name("NAME");
   add_cost_options(*verb, o.cost);

@@ -26,8 +26,9 @@ std::vector<Tokens> sizes_of_text(const std::string& option, const std::string& 
 }
 
 CLI::Option* add_size_option(CLI::App& app, const std::string& option, Tokens& value, const std::string& description) {
-  return app.add_option_function<std::string>(
-      option, [option, &value](const std::string& text) { value = size_of_text(option, text); }, description)
+  return app
+      .add_option_function<std::string>(
+          option, [option, &value](const std::string& text) { value = size_of_text(option, text); }, description)
       ->type_name("TOKENS");
 }
 

@@ -70,8 +70,8 @@ CheckpointManifest manifest_of(const RunSetup& setup) {
 void require_same_run(const CheckpointManifest& saved, const CheckpointManifest& run, const fs::path& checkpoint) {
   const auto compare = [&](const char* what, const std::string& theirs, const std::string& ours) {
     if (theirs != ours) {
-      throw UserError(fmt::format("{}: it is of another {}: \"{}\", this run has \"{}\"", checkpoint.string(), what,
-                                  theirs, ours));
+      throw UserError(
+          fmt::format("{}: it is of another {}: \"{}\", this run has \"{}\"", checkpoint.string(), what, theirs, ours));
     }
   };
   compare("model", saved.model, run.model);
@@ -167,8 +167,8 @@ void run_rank(RankSession& session, const TrainOptions& options, const std::stri
                                 spec.training.steps, started.checkpoint.string()));
   }
   SpanRecorder recorder(rank, session.epoch(), session);
-  Mesh mesh = make_mesh(spec.parallel, rank, session.store(),
-                        {session.gloo_address(), spec.launch.timeout_seconds, &recorder});
+  Mesh mesh =
+      make_mesh(spec.parallel, rank, session.store(), {session.gloo_address(), spec.launch.timeout_seconds, &recorder});
   mesh.world->barrier();  // every rank has checked the folder before rank 0 writes to it
   if (rank == 0) prepare_run_folder(setup, started.saved);
   mesh.world->barrier();
@@ -184,9 +184,9 @@ void run_rank(RankSession& session, const TrainOptions& options, const std::stri
     optimizer.state().updates = updates.item<std::int64_t>();
   }
 
-  std::unique_ptr<StepSource> source =
-      options.request.plan_file.empty() ? plan_from_corpus(setup, started.saved.source_state)
-                                        : plans_from_file(setup, options.request.plan_file, started.first_step);
+  std::unique_ptr<StepSource> source = options.request.plan_file.empty()
+                                           ? plan_from_corpus(setup, started.saved.source_state)
+                                           : plans_from_file(setup, options.request.plan_file, started.first_step);
   std::string last_state = started.saved.source_state;
   TrainOutcome outcome;
   {
@@ -220,8 +220,7 @@ int launch_or_run(const TrainOptions& options, const std::vector<std::string>& a
   // Read once here for the launch settings; each rank makes its own set-up.
   const RunSpec stated = read_run_toml(options.request.run_toml, options.request.overrides);
   if (const auto identity = rank_identity(process_environment())) {
-    return run_as_rank(*identity, stated.launch,
-                       [&](RankSession& session) { run_rank(session, options, command); });
+    return run_as_rank(*identity, stated.launch, [&](RankSession& session) { run_rank(session, options, command); });
   }
   const int ranks = options.nproc > 0 ? options.nproc : stated.parallel.world_size();
   const RunSetup setup = set_up_run(options.request, threads_of_a_rank(stated, ranks));
@@ -245,10 +244,13 @@ void add_train(CLI::App& app, const std::vector<std::string>& arguments) {
       "  ballast train recipes/quickstart/two_ranks.toml --set run.folder=runs/mine\n"
       "  torchrun --no-python --nproc-per-node 2 ballast train RUN.toml\n");
   verb->add_option("RUN.toml", options->request.run_toml, "What to train, on what, how")->required();
-  verb->add_option("--nproc", options->nproc, "Local ranks to start; default: dp x pp x cp")->check(CLI::PositiveNumber);
+  verb->add_option("--nproc", options->nproc, "Local ranks to start; default: dp x pp x cp")
+      ->check(CLI::PositiveNumber);
   verb->add_flag("--resume", options->request.resume, "Go on from the newest checkpoint of the run folder");
   verb->add_option("--plan", options->request.plan_file, "Execute the step plans of this file (a plan.jsonl)");
-  verb->add_option("--set", options->request.overrides, "Override a key: section.key=value")->take_all()->allow_extra_args(false);
+  verb->add_option("--set", options->request.overrides, "Override a key: section.key=value")
+      ->take_all()
+      ->allow_extra_args(false);
   verb->add_flag("--json", options->json, "Print the summary as JSON");
   verb->add_flag("--quiet", options->quiet, "Print nothing");
   verb->callback([options, arguments] { throw ExitRequest{launch_or_run(*options, arguments)}; });

@@ -28,8 +28,8 @@ using Violations = std::vector<std::string>;
 // Throws UserError naming `where` and the first violation, if there is any.
 void require_valid(const Violations& violations, std::string_view where);
 
-// The nearest of `names` to `misspelt` by edit distance, or an empty string where none is near (distance over 1/2 of the
-// length). For messages such as: unknown packer "pain"; did you mean "plain"?
+// The nearest of `names` to `misspelt` by edit distance, or an empty string where none is near (distance over 1/2 of
+// the length). For messages such as: unknown packer "pain"; did you mean "plain"?
 std::string nearest_name(std::string_view misspelt, const std::vector<std::string>& names);
 
 // "plain, fixed-greedy, wlb"

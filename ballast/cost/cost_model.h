@@ -45,8 +45,8 @@ class CostModel {
   Seconds micro_batch(const MicroBatch& micro_batch) const;
 };
 
-// A document of L tokens costs a L + b L^2 (the CLI's --cost A,B), in arbitrary units called seconds. The quadratic part
-// is attributed to query-key pairs; communication is free; backward is counted within: forward 1/3, backward 2/3.
+// A document of L tokens costs a L + b L^2 (the CLI's --cost A,B), in arbitrary units called seconds. The quadratic
+// part is attributed to query-key pairs; communication is free; backward is counted within: forward 1/3, backward 2/3.
 std::unique_ptr<CostModel> make_synthetic_cost(double a, double b);
 
 // From measured points, interpolated (see profile_cost.cpp for how). Throws UserError naming what the profile lacks.

@@ -1,11 +1,11 @@
 // Time from measured points. How each part is read off them:
 //
 // Attention. The kernel engine runs the block of a document as a full block (every query sees every key) over the keys
-// before the block's first query, and a causal block on the diagonal; so does the prediction. A point gives the achieved
-// rate, query-key pairs a second; the rate is interpolated linearly in the logarithm of the sizes: along the keys of each
-// measured query count, then between the two nearest query counts. Outside the measured sizes the rate of the nearest
-// measured size holds, so time grows with the exact number of pairs however long a document is. No block costs less than
-// `attention_block_overhead`.
+// before the block's first query, and a causal block on the diagonal; so does the prediction. A point gives the
+// achieved rate, query-key pairs a second; the rate is interpolated linearly in the logarithm of the sizes: along the
+// keys of each measured query count, then between the two nearest query counts. Outside the measured sizes the rate of
+// the nearest measured size holds, so time grows with the exact number of pairs however long a document is. No block
+// costs less than `attention_block_overhead`.
 //
 // Linear parts. Time, linear in tokens between points; beyond the last point its time a token holds.
 //
@@ -33,10 +33,13 @@ constexpr std::array<const char*, 3> kLinearParts = {"layer", "embedding", "head
 double ring_factor(Collective operation, int ranks) {
   const double share = static_cast<double>(ranks - 1) / ranks;
   switch (operation) {
-    case Collective::all_reduce: return 2 * share;
+    case Collective::all_reduce:
+      return 2 * share;
     case Collective::all_gather:
-    case Collective::reduce_scatter: return share;
-    case Collective::send: return 1;
+    case Collective::reduce_scatter:
+      return share;
+    case Collective::send:
+      return 1;
   }
   return 1;
 }
@@ -84,10 +87,14 @@ class ProfileCost final : public CostModel {
     read_attention();
     read_linear();
     read_collectives();
-    if (profile_.key.precision == "float64") bytes_per_number_ = 8;
-    else if (profile_.key.precision == "float32") bytes_per_number_ = 4;
-    else if (profile_.key.precision == "bfloat16") bytes_per_number_ = 2;
-    else throw lacks("key.precision among float64, float32, bfloat16: it has \"" + profile_.key.precision + "\"");
+    if (profile_.key.precision == "float64")
+      bytes_per_number_ = 8;
+    else if (profile_.key.precision == "float32")
+      bytes_per_number_ = 4;
+    else if (profile_.key.precision == "bfloat16")
+      bytes_per_number_ = 2;
+    else
+      throw lacks("key.precision among float64, float32, bfloat16: it has \"" + profile_.key.precision + "\"");
   }
 
   Seconds attention(Pass pass, const AttentionBlock& block) const override {
@@ -113,17 +120,18 @@ class ProfileCost final : public CostModel {
   Seconds collective(Collective operation, int ranks, Bytes bytes) const override {
     if (ranks <= 1) return 0;
     const std::map<double, Curve>& by_ranks = collectives_[static_cast<std::size_t>(operation)];
-    if (by_ranks.empty()) throw lacks(std::string("collective \"") + kCollectiveNames[static_cast<std::size_t>(operation)] + "\"");
+    if (by_ranks.empty())
+      throw lacks(std::string("collective \"") + kCollectiveNames[static_cast<std::size_t>(operation)] + "\"");
     const auto size = static_cast<double>(bytes);
     return ring_factor(operation, ranks) * between(by_ranks, ranks, [&](const Curve& curve) {
              return size > curve.last_x() && curve.last_x() > 0 ? curve.proportional_at(size) : curve.at(size);
            });
   }
 
-  Bytes kv_bytes_per_token() const override {
-    return 2L * model_.num_kv_heads * model_.head_dim * bytes_per_number_;
+  Bytes kv_bytes_per_token() const override { return 2L * model_.num_kv_heads * model_.head_dim * bytes_per_number_; }
+  Bytes activation_bytes_per_token() const override {
+    return static_cast<Bytes>(model_.hidden_dim) * bytes_per_number_;
   }
-  Bytes activation_bytes_per_token() const override { return static_cast<Bytes>(model_.hidden_dim) * bytes_per_number_; }
 
   std::string name() const override { return "profile of " + profile_.key.device + ", " + profile_.key.precision; }
 
@@ -140,7 +148,8 @@ class ProfileCost final : public CostModel {
   static std::size_t index(Pass pass) { return pass == Pass::forward ? 0 : 1; }
 
   UserError lacks(const std::string& what) const {
-    return UserError("profile of " + profile_.key.device + " lacks " + what + ": measure it again with `ballast profile`");
+    return UserError("profile of " + profile_.key.device + " lacks " + what +
+                     ": measure it again with `ballast profile`");
   }
 
   Seconds at_least_overhead(Seconds seconds) const { return std::max(seconds, profile_.attention_block_overhead); }
@@ -197,7 +206,8 @@ class ProfileCost final : public CostModel {
       std::map<double, std::vector<std::pair<double, double>>> points;
       for (const CollectivePoint& point : profile_.collectives) {
         if (point.operation != kCollectiveNames[c]) continue;
-        points[point.ranks].emplace_back(point.bytes, point.seconds / ring_factor(static_cast<Collective>(c), point.ranks));
+        points[point.ranks].emplace_back(point.bytes,
+                                         point.seconds / ring_factor(static_cast<Collective>(c), point.ranks));
       }
       for (auto& [ranks, of_ranks] : points) collectives_[c].emplace(ranks, Curve(std::move(of_ranks)));
     }
@@ -205,10 +215,10 @@ class ProfileCost final : public CostModel {
 
   HardwareProfile profile_;
   ModelSpec model_;
-  std::array<PassRates, 2> attention_;                 // [pass]
-  std::array<std::array<Curve, 2>, 3> linear_;         // [part][pass]: seconds over tokens
-  std::array<std::map<double, Curve>, 4> collectives_; // [operation], by ranks: seconds / ring factor over bytes
-  double seconds_per_token_ = 0;                       // linear parts of the whole model, both passes
+  std::array<PassRates, 2> attention_;                  // [pass]
+  std::array<std::array<Curve, 2>, 3> linear_;          // [part][pass]: seconds over tokens
+  std::array<std::map<double, Curve>, 4> collectives_;  // [operation], by ranks: seconds / ring factor over bytes
+  double seconds_per_token_ = 0;                        // linear parts of the whole model, both passes
   Bytes bytes_per_number_ = 0;
 };
 

@@ -82,7 +82,8 @@ class LengthsParser {
       } else {
         std::int64_t value = 0;
         const auto [end, error] = std::from_chars(content.data(), content.data() + content.size(), value);
-        const bool plain = error == std::errc() && end == content.data() + content.size() && value >= 0 && value <= kLargestCount;
+        const bool plain =
+            error == std::errc() && end == content.data() + content.size() && value >= 0 && value <= kLargestCount;
         add(plain ? value : length_of(content, "line " + std::to_string(line_number)), kNoDomain);
       }
     }
@@ -162,9 +163,12 @@ class LengthsParser {
     fields.emplace_back();
     bool inside_quotes = false;
     for (const char c : line) {
-      if (c == '"') inside_quotes = !inside_quotes;
-      else if (c == ',' && !inside_quotes) fields.emplace_back();
-      else fields.back() += c;
+      if (c == '"')
+        inside_quotes = !inside_quotes;
+      else if (c == ',' && !inside_quotes)
+        fields.emplace_back();
+      else
+        fields.back() += c;
     }
     for (std::string& field : fields) field = std::string(trimmed(field));
   }
@@ -230,14 +234,16 @@ void LengthsParser::sample_histogram(std::string_view text, const HistogramSampl
   result_.sampled = true;
   for (std::int64_t i = 0; i < sampling.documents; ++i) {
     const double drawn = random.uniform() * total;
-    const auto above = std::upper_bound(bins.begin(), bins.end(), drawn, [](double d, const Bin& bin) { return d < bin.up_to; });
+    const auto above =
+        std::upper_bound(bins.begin(), bins.end(), drawn, [](double d, const Bin& bin) { return d < bin.up_to; });
     const Bin& bin = above == bins.end() ? bins.back() : *above;
     if (bin.end <= 2 * std::max<Tokens>(bin.begin, 1)) {
       add(bin.begin + static_cast<Tokens>(random.below(static_cast<std::uint64_t>(bin.end - bin.begin))), kNoDomain);
     } else {
       const double low = std::log(static_cast<double>(std::max<Tokens>(bin.begin, 1)));
       const double high = std::log(static_cast<double>(bin.end));
-      add(std::clamp(static_cast<Tokens>(std::exp(low + random.uniform() * (high - low))), bin.begin, bin.end - 1), kNoDomain);
+      add(std::clamp(static_cast<Tokens>(std::exp(low + random.uniform() * (high - low))), bin.begin, bin.end - 1),
+          kNoDomain);
     }
   }
 }
@@ -255,7 +261,8 @@ bool is_csv(std::string_view text) {
 
 DocumentLengths lengths_of_corpus(const std::string& folder) {
   const Corpus corpus(folder);
-  DocumentLengths result{.lengths = corpus.lengths(), .domains = corpus.domains(), .domain_names = corpus.domain_names()};
+  DocumentLengths result{
+      .lengths = corpus.lengths(), .domains = corpus.domains(), .domain_names = corpus.domain_names()};
   if (result.lengths.empty()) throw UserError(folder + ": holds no document");
   return result;
 }

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <toml++/toml.h>
 #include <algorithm>
 #include <sstream>
-#include <toml++/toml.h>
 
 #include "ballast/io/atomic_file.h"
 #include "ballast/io/size_text.h"
@@ -119,9 +119,7 @@ class FieldReader {
     }
     if (field->empty()) field.reset();
   }
-  void read(Precision& field) const {
-    read_name(field, {Precision::float64, Precision::float32, Precision::bfloat16});
-  }
+  void read(Precision& field) const { read_name(field, {Precision::float64, Precision::float32, Precision::bfloat16}); }
   void read(Oversize& field) const { read_name(field, {Oversize::truncate, Oversize::split, Oversize::refuse}); }
 
  private:

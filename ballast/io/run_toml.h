@@ -14,7 +14,8 @@ namespace ballast {
 // `overrides` are "section.key=value" with a TOML value, or a bare word for a string.
 // A model without vocab_size gets 0 here: the caller fills in the corpus's, then checks violations().
 // Throws UserError: <where>: [section] key = value: what is allowed.
-RunSpec run_spec_from_toml(std::string_view text, std::string_view where, const std::vector<std::string>& overrides = {});
+RunSpec run_spec_from_toml(std::string_view text, std::string_view where,
+                           const std::vector<std::string>& overrides = {});
 
 // Reads the file and applies the overrides.
 RunSpec read_run_toml(const std::string& path, const std::vector<std::string>& overrides = {});

@@ -21,11 +21,11 @@ struct CheckpointTensor {
 struct CheckpointManifest {
   static constexpr int kVersion = 1;
 
-  std::int64_t step = 0;     // steps done: the number of the next one
-  std::string model;         // to_string(ModelSpec)
+  std::int64_t step = 0;  // steps done: the number of the next one
+  std::string model;      // to_string(ModelSpec)
   std::string precision;
-  std::string layout;        // degrees and stages; bit for bit the same only under the same
-  std::string corpus;        // what identifies the data: documents and tokens
+  std::string layout;  // degrees and stages; bit for bit the same only under the same
+  std::string corpus;  // what identifies the data: documents and tokens
   std::uint64_t seed = 0;
   std::string source_state;  // of the step source: packer and position in the data (W12); opaque here
   std::vector<CheckpointTensor> tensors;

@@ -19,7 +19,7 @@ struct Document {
   Tokens length = 0;         // may be 0
   int domain = 0;            // index in the corpus's list of domains
   bool ends = true;          // the last token is the corpus document's last (or truncation made it so): it has no label
-  std::int64_t due_step = 0; // step whose global batch brought it: delay is the step that trains it minus this
+  std::int64_t due_step = 0;  // step whose global batch brought it: delay is the step that trains it minus this
 
   // Positions with a next token to predict. A part that does not end its document is labelled to its last token.
   Tokens num_labels() const { return length == 0 ? 0 : length - (ends ? 1 : 0); }

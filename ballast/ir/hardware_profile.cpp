@@ -7,7 +7,8 @@ namespace ballast {
 std::vector<std::string> differences(const ProfileKey& profile, const ProfileKey& run) {
   std::vector<std::string> found;
   const auto compare = [&](const char* name, const std::string& ours, const std::string& theirs) {
-    if (ours != theirs) found.push_back(std::string(name) + ": profile has \"" + ours + "\", run has \"" + theirs + "\"");
+    if (ours != theirs)
+      found.push_back(std::string(name) + ": profile has \"" + ours + "\", run has \"" + theirs + "\"");
   };
   compare("device", profile.device, run.device);
   compare("kernel_build", profile.kernel_build, run.kernel_build);
@@ -21,8 +22,10 @@ Violations HardwareProfile::violations() const {
   const auto check = [&](const std::string& what, Seconds seconds) {
     if (!(std::isfinite(seconds) && seconds >= 0)) found.push_back(what + ": a time must be finite and 0 or more");
   };
-  for (const auto& [name, value] : {std::pair{"device", key.device}, {"kernel_build", key.kernel_build},
-                                    {"precision", key.precision}, {"mapping", key.mapping}}) {
+  for (const auto& [name, value] : {std::pair{"device", key.device},
+                                    {"kernel_build", key.kernel_build},
+                                    {"precision", key.precision},
+                                    {"mapping", key.mapping}}) {
     if (value.empty()) found.push_back(std::string("key.") + name + " is empty");
   }
   for (const AttentionPoint& p : attention) {

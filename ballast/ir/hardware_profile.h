@@ -44,7 +44,7 @@ struct LinearPoint {
 struct CollectivePoint {
   std::string operation;  // all_reduce, all_gather, reduce_scatter, send
   int ranks = 2;
-  Bytes bytes = 0;        // all_reduce: of the tensor; all_gather and reduce_scatter: of the gathered whole; send: sent
+  Bytes bytes = 0;  // all_reduce: of the tensor; all_gather and reduce_scatter: of the gathered whole; send: sent
   Seconds seconds = 0;
   bool operator==(const CollectivePoint&) const = default;
 };

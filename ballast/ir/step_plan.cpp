@@ -88,8 +88,8 @@ Violations StepPlan::violations() const {
   for (std::size_t d = 0; d < dp; ++d) {
     if (micro_batches[d].size() != num_micro_batches || shard_plans[d].size() != num_micro_batches) {
       found.push_back(where + "pipeline " + std::to_string(d) + " has " + std::to_string(micro_batches[d].size()) +
-                      " micro-batches and " + std::to_string(shard_plans[d].size()) + " shard plans; the schedule has " +
-                      std::to_string(num_micro_batches));
+                      " micro-batches and " + std::to_string(shard_plans[d].size()) +
+                      " shard plans; the schedule has " + std::to_string(num_micro_batches));
       continue;
     }
     for (std::size_t m = 0; m < num_micro_batches; ++m) {

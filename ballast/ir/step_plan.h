@@ -17,10 +17,10 @@ struct StepPlan {
 
   std::int64_t step = 0;
   ParallelDims dims;
-  std::vector<int> stage_layers;                        // layers of each of the P * V stages
-  std::vector<std::vector<MicroBatch>> micro_batches;   // [dp rank][micro-batch of that pipeline]
-  std::vector<std::vector<ShardPlan>> shard_plans;      // same shape: over the cp axis
-  Schedule schedule;                                    // lowered (with sends), the same for every pipeline
+  std::vector<int> stage_layers;                       // layers of each of the P * V stages
+  std::vector<std::vector<MicroBatch>> micro_batches;  // [dp rank][micro-batch of that pipeline]
+  std::vector<std::vector<ShardPlan>> shard_plans;     // same shape: over the cp axis
+  Schedule schedule;                                   // lowered (with sends), the same for every pipeline
 
   // All micro-batches, pipeline after pipeline.
   PackedStep packed() const;

@@ -11,15 +11,28 @@ namespace ballast {
 namespace {
 
 constexpr std::array<std::pair<SpanKind, std::string_view>, 14> kKindNames{{
-    {SpanKind::LOAD, "LOAD"}, {SpanKind::F, "F"}, {SpanKind::B, "B"}, {SpanKind::SEND_F, "SEND_F"},
-    {SpanKind::RECV_F, "RECV_F"}, {SpanKind::SEND_B, "SEND_B"}, {SpanKind::RECV_B, "RECV_B"},
-    {SpanKind::GATHER_KV, "GATHER_KV"}, {SpanKind::REDUCE_KV, "REDUCE_KV"}, {SpanKind::REDUCE_GRAD, "REDUCE_GRAD"},
-    {SpanKind::REDUCE_TIED, "REDUCE_TIED"}, {SpanKind::REDUCE_NORM, "REDUCE_NORM"},
-    {SpanKind::OPTIMIZER, "OPTIMIZER"}, {SpanKind::CONTROL, "CONTROL"},
+    {SpanKind::LOAD, "LOAD"},
+    {SpanKind::F, "F"},
+    {SpanKind::B, "B"},
+    {SpanKind::SEND_F, "SEND_F"},
+    {SpanKind::RECV_F, "RECV_F"},
+    {SpanKind::SEND_B, "SEND_B"},
+    {SpanKind::RECV_B, "RECV_B"},
+    {SpanKind::GATHER_KV, "GATHER_KV"},
+    {SpanKind::REDUCE_KV, "REDUCE_KV"},
+    {SpanKind::REDUCE_GRAD, "REDUCE_GRAD"},
+    {SpanKind::REDUCE_TIED, "REDUCE_TIED"},
+    {SpanKind::REDUCE_NORM, "REDUCE_NORM"},
+    {SpanKind::OPTIMIZER, "OPTIMIZER"},
+    {SpanKind::CONTROL, "CONTROL"},
 }};
 
 constexpr std::array<std::pair<Axis, std::string_view>, 6> kAxisNames{{
-    {Axis::none, "none"}, {Axis::cp, "cp"}, {Axis::dp_cp, "dp_cp"}, {Axis::pp, "pp"}, {Axis::tied, "tied"},
+    {Axis::none, "none"},
+    {Axis::cp, "cp"},
+    {Axis::dp_cp, "dp_cp"},
+    {Axis::pp, "pp"},
+    {Axis::tied, "tied"},
     {Axis::world, "world"},
 }};
 
@@ -66,12 +79,18 @@ bool is_collective(SpanKind kind) {
 
 std::vector<int> axis_group(const ParallelDims& dims, Axis axis, int rank) {
   switch (axis) {
-    case Axis::none: return {rank};
-    case Axis::cp: return dims.cp_group(rank);
-    case Axis::dp_cp: return dims.dp_cp_group(rank);
-    case Axis::pp: return dims.pp_group(rank);
-    case Axis::tied: return dims.tied_group(rank);
-    case Axis::world: break;
+    case Axis::none:
+      return {rank};
+    case Axis::cp:
+      return dims.cp_group(rank);
+    case Axis::dp_cp:
+      return dims.dp_cp_group(rank);
+    case Axis::pp:
+      return dims.pp_group(rank);
+    case Axis::tied:
+      return dims.tied_group(rank);
+    case Axis::world:
+      break;
   }
   std::vector<int> all(static_cast<std::size_t>(dims.world_size()));
   std::iota(all.begin(), all.end(), 0);
@@ -81,23 +100,32 @@ std::vector<int> axis_group(const ParallelDims& dims, Axis axis, int rank) {
 Violations Timeline::violations() const {
   Violations found = dims.violations();
   if (!found.empty()) return found;
-  constexpr Seconds kSlack = 1e-9;  // rounding of printed times
+  constexpr Seconds kSlack = 1e-9;                                         // rounding of printed times
   using Message = std::tuple<std::int64_t, SpanKind, int, int, int, int>;  // step, kind, stage, micro-batch, from, to
   std::map<Message, int> messages;
   for (const Span& span : spans) {
-    const std::string name = "rank " + std::to_string(span.rank) + " step " + std::to_string(span.step) + " " +
-                             to_string(span.kind);
+    const std::string name =
+        "rank " + std::to_string(span.rank) + " step " + std::to_string(span.step) + " " + to_string(span.kind);
     if (span.rank < 0 || span.rank >= dims.world_size()) found.push_back(name + ": no such rank");
     if (span.end < span.begin - kSlack) found.push_back(name + ": ends before it begins");
     if (span.wait < 0 || span.lease < 0 || span.wait + span.lease > span.end - span.begin + kSlack + 1e-6) {
       found.push_back(name + ": waits longer than it lasts");
     }
     switch (span.kind) {
-      case SpanKind::SEND_F: ++messages[{span.step, SpanKind::F, span.stage, span.micro_batch, span.rank, span.peer}]; break;
-      case SpanKind::RECV_F: --messages[{span.step, SpanKind::F, span.stage - 1, span.micro_batch, span.peer, span.rank}]; break;
-      case SpanKind::SEND_B: ++messages[{span.step, SpanKind::B, span.stage, span.micro_batch, span.rank, span.peer}]; break;
-      case SpanKind::RECV_B: --messages[{span.step, SpanKind::B, span.stage + 1, span.micro_batch, span.peer, span.rank}]; break;
-      default: break;
+      case SpanKind::SEND_F:
+        ++messages[{span.step, SpanKind::F, span.stage, span.micro_batch, span.rank, span.peer}];
+        break;
+      case SpanKind::RECV_F:
+        --messages[{span.step, SpanKind::F, span.stage - 1, span.micro_batch, span.peer, span.rank}];
+        break;
+      case SpanKind::SEND_B:
+        ++messages[{span.step, SpanKind::B, span.stage, span.micro_batch, span.rank, span.peer}];
+        break;
+      case SpanKind::RECV_B:
+        --messages[{span.step, SpanKind::B, span.stage + 1, span.micro_batch, span.peer, span.rank}];
+        break;
+      default:
+        break;
     }
   }
   for (const auto& [message, balance] : messages) {

@@ -18,17 +18,20 @@
 namespace ballast {
 
 enum class SpanKind {
-  LOAD,         // read the step's tokens
-  F,            // forward of a stage
-  B,            // backward of a stage
-  SEND_F, RECV_F, SEND_B, RECV_B,
+  LOAD,  // read the step's tokens
+  F,     // forward of a stage
+  B,     // backward of a stage
+  SEND_F,
+  RECV_F,
+  SEND_B,
+  RECV_B,
   GATHER_KV,    // context parallel: all-gather of keys and values
   REDUCE_KV,    // context parallel: reduce-scatter of their gradients
   REDUCE_GRAD,  // gradients over the dp x cp axis
   REDUCE_TIED,  // gradient of a tied embedding between first and last stage
   REDUCE_NORM,  // loss and gradient norm over all ranks
   OPTIMIZER,
-  CONTROL,      // agreement on plan, stop flags
+  CONTROL,  // agreement on plan, stop flags
   CHECKPOINT,
 };
 
@@ -42,12 +45,12 @@ struct Span {
   int stage = -1;        // -1: not of a stage
   int micro_batch = -1;  // of this rank's pipeline; -1: of none
   int layer = -1;
-  Seconds begin = 0;     // one clock for all ranks; 0 is the start of the run (of the step, where predicted)
+  Seconds begin = 0;  // one clock for all ranks; 0 is the start of the run (of the step, where predicted)
   Seconds end = 0;
-  Seconds wait = 0;      // of the span, blocked on another rank (all but nothing for compute kinds themselves)
-  Seconds lease = 0;     // of the span, blocked on this machine's core, which another rank held (see `replayed`)
-  Bytes bytes = 0;       // sent by this rank
-  int peer = -1;         // the other rank, of a send or receive
+  Seconds wait = 0;        // of the span, blocked on another rank (all but nothing for compute kinds themselves)
+  Seconds lease = 0;       // of the span, blocked on this machine's core, which another rank held (see `replayed`)
+  Bytes bytes = 0;         // sent by this rank
+  int peer = -1;           // the other rank, of a send or receive
   Axis axis = Axis::none;  // the group, of a collective
 
   bool operator==(const Span&) const = default;
@@ -67,8 +70,8 @@ std::string to_string(SpanKind kind);
 std::string to_string(Axis axis);
 SpanKind parse_span_kind(std::string_view text);  // throws UserError
 Axis parse_axis(std::string_view text);           // throws UserError
-bool is_compute(SpanKind kind);     // F, B, LOAD, OPTIMIZER, CHECKPOINT
-bool is_collective(SpanKind kind);  // every member of the axis group takes part
+bool is_compute(SpanKind kind);                   // F, B, LOAD, OPTIMIZER, CHECKPOINT
+bool is_collective(SpanKind kind);                // every member of the axis group takes part
 std::vector<int> axis_group(const ParallelDims& dims, Axis axis, int rank);
 
 }  // namespace ballast

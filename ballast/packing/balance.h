@@ -24,9 +24,9 @@ Seconds lower_bound(const PackedStep& step, const CostModel& cost);
 // Slowest micro-batch over the lower bound, minus 1. 0 where there is no work at all.
 double lower_bound_gap(const PackedStep& step, const CostModel& cost);
 
-// Delay of tokens, in steps: the step that trains a token minus the step whose global batch brought it, and 0 for tokens
-// before their turn (a packer over several global batches), or they would hide the late ones. Every figure is over
-// tokens, not documents.
+// Delay of tokens, in steps: the step that trains a token minus the step whose global batch brought it, and 0 for
+// tokens before their turn (a packer over several global batches), or they would hide the late ones. Every figure is
+// over tokens, not documents.
 class TokenDelay {
  public:
   void add(const PackedStep& step);

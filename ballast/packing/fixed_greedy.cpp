@@ -15,8 +15,7 @@ namespace {
 // a document takes log time.
 class Windows {
  public:
-  Windows(std::size_t count, Tokens window)
-      : room_(count, window), sum_of_squares_(count, 0), documents_(count) {
+  Windows(std::size_t count, Tokens window) : room_(count, window), sum_of_squares_(count, 0), documents_(count) {
     for (std::size_t w = 0; w < count; ++w) open_.emplace(0.0, w);
   }
 
@@ -119,12 +118,12 @@ class FixedGreedyPacker final : public Packer {
     const auto num_micro_batches = static_cast<std::size_t>(spec_.micro_batches);
     Windows windows(static_cast<std::size_t>(num_steps) * num_micro_batches, spec_.window);
     // Left-overs are those due before the first step that is packed now.
-    const auto fresh = std::stable_partition(state_.pending.begin(), state_.pending.end(), [&](const Document& document) {
-      return document.due_step < state_.next_step;
-    });
+    const auto fresh =
+        std::stable_partition(state_.pending.begin(), state_.pending.end(),
+                              [&](const Document& document) { return document.due_step < state_.next_step; });
     std::vector<Document> left_over;
-    for (std::vector<Document> documents : {std::vector<Document>(state_.pending.begin(), fresh),
-                                            std::vector<Document>(fresh, state_.pending.end())}) {
+    for (std::vector<Document> documents :
+         {std::vector<Document>(state_.pending.begin(), fresh), std::vector<Document>(fresh, state_.pending.end())}) {
       std::stable_sort(documents.begin(), documents.end(),
                        [](const Document& a, const Document& b) { return a.length > b.length; });
       for (const Document& document : windows.place(documents)) left_over.push_back(document);
@@ -135,7 +134,8 @@ class FixedGreedyPacker final : public Packer {
     std::vector<MicroBatch> packed = windows.take();
     for (std::size_t first = 0; first < packed.size(); first += num_micro_batches) {
       PackedStep step{.step = state_.next_step++, .micro_batches = {}};
-      for (std::size_t m = first; m < first + num_micro_batches; ++m) step.micro_batches.push_back(std::move(packed[m]));
+      for (std::size_t m = first; m < first + num_micro_batches; ++m)
+        step.micro_batches.push_back(std::move(packed[m]));
       pending_tokens_ -= step.num_tokens();
       steps.push_back(std::move(step));
     }

@@ -12,7 +12,8 @@
 
 namespace ballast {
 
-// The next document of the data, whole: id, length and domain are read, the rest is set by the intake. Empty at the end.
+// The next document of the data, whole: id, length and domain are read, the rest is set by the intake. Empty at the
+// end.
 using DocumentSource = std::function<std::optional<Document>()>;
 
 class Intake {
@@ -36,7 +37,7 @@ class Intake {
 
   PackingSpec spec_;
   DocumentSource source_;
-  std::vector<Document> held_;   // parts not yet given, from held_begin_ on
+  std::vector<Document> held_;  // parts not yet given, from held_begin_ on
   std::size_t held_begin_ = 0;
   Tokens window_position_ = 0;
   PackingCounts counts_;

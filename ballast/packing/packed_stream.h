@@ -1,5 +1,5 @@
-// Packed steps from a stream of documents: an intake and a packer under one state. This is what a trainer or the command
-// line asks for the next step. One thread at a time.
+// Packed steps from a stream of documents: an intake and a packer under one state. This is what a trainer or the
+// command line asks for the next step. One thread at a time.
 #pragma once
 
 #include <deque>
@@ -36,7 +36,7 @@ class PackedStream {
   Intake intake_;
   std::deque<PackedStep> ready_;
   std::int64_t documents_out_ = 0;
-  Tokens held_tokens_ = 0;   // taken from the source and not handed out, parts waiting in the intake left aside
+  Tokens held_tokens_ = 0;  // taken from the source and not handed out, parts waiting in the intake left aside
   bool flushed_ = false;
 };
 

@@ -1,5 +1,5 @@
-// The least of N changing numbers, by index: a complete binary tree of winners. Reading the least takes constant time, a
-// change log N. Of equal numbers the lowest index wins, so that packing is the same on every machine.
+// The least of N changing numbers, by index: a complete binary tree of winners. Reading the least takes constant time,
+// a change log N. Of equal numbers the lowest index wins, so that packing is the same on every machine.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,8 @@ template <class Key>
 class Tournament {
  public:
   // All numbers start at zero. REQUIRES: size > 0.
-  explicit Tournament(std::size_t size) : leaves_(std::bit_ceil(size)), size_(size), keys_(size, Key{}), winners_(2 * leaves_) {
+  explicit Tournament(std::size_t size)
+      : leaves_(std::bit_ceil(size)), size_(size), keys_(size, Key{}), winners_(2 * leaves_) {
     for (std::size_t i = 0; i < leaves_; ++i) winners_[leaves_ + i] = i;
     for (std::size_t node = leaves_ - 1; node >= 1; --node) play(node);
   }

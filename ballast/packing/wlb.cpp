@@ -19,7 +19,10 @@ void sort_longest_first(std::vector<Document>& documents) {
 class Bins {
  public:
   Bins(int count, Tokens cap, const CostModel& cost)
-      : cap_(cap), cost_(cost), work_(static_cast<std::size_t>(count)), tokens_(static_cast<std::size_t>(count)),
+      : cap_(cap),
+        cost_(cost),
+        work_(static_cast<std::size_t>(count)),
+        tokens_(static_cast<std::size_t>(count)),
         micro_batches_(static_cast<std::size_t>(count)) {}
 
   bool place(const Document& document) {

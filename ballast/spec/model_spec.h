@@ -14,9 +14,9 @@ struct ModelSpec {
   int num_layers = 2;
   int hidden_dim = 256;
   int num_heads = 4;
-  int num_kv_heads = 4;    // grouped-query attention where smaller than num_heads
+  int num_kv_heads = 4;  // grouped-query attention where smaller than num_heads
   int head_dim = 64;
-  int ffn_dim = 768;       // width of the gate and of the up projection
+  int ffn_dim = 768;  // width of the gate and of the up projection
   int vocab_size = 256;
   double rope_theta = 10000.0;
   double norm_eps = 1e-5;

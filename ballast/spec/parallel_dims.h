@@ -28,10 +28,10 @@ struct ParallelDims {
   int rank(const RankCoordinate& at) const;
 
   // The ranks that share a collective with `rank`, in axis order. A group of one is an ordinary group.
-  std::vector<int> cp_group(int rank) const;      // same dp and pp: exchange keys and values
-  std::vector<int> pp_group(int rank) const;      // same dp and cp: a pipeline
-  std::vector<int> dp_cp_group(int rank) const;   // same pp: hold the same parameters, so reduce their gradients
-  std::vector<int> tied_group(int rank) const;    // first and last stage of a pipeline: share a tied embedding
+  std::vector<int> cp_group(int rank) const;     // same dp and pp: exchange keys and values
+  std::vector<int> pp_group(int rank) const;     // same dp and cp: a pipeline
+  std::vector<int> dp_cp_group(int rank) const;  // same pp: hold the same parameters, so reduce their gradients
+  std::vector<int> tied_group(int rank) const;   // first and last stage of a pipeline: share a tied embedding
 
   Violations violations() const;
   bool operator==(const ParallelDims&) const = default;

@@ -4,18 +4,24 @@ namespace ballast {
 
 std::string to_string(Precision precision) {
   switch (precision) {
-    case Precision::float64: return "float64";
-    case Precision::float32: return "float32";
-    case Precision::bfloat16: return "bfloat16";
+    case Precision::float64:
+      return "float64";
+    case Precision::float32:
+      return "float32";
+    case Precision::bfloat16:
+      return "bfloat16";
   }
   return "?";
 }
 
 std::string to_string(Oversize oversize) {
   switch (oversize) {
-    case Oversize::truncate: return "truncate";
-    case Oversize::split: return "split";
-    case Oversize::refuse: return "refuse";
+    case Oversize::truncate:
+      return "truncate";
+    case Oversize::split:
+      return "split";
+    case Oversize::refuse:
+      return "refuse";
   }
   return "?";
 }
@@ -25,7 +31,8 @@ Violations PackingSpec::violations() const {
   if (window < 1) found.push_back("window = " + std::to_string(window) + ": must be 1 or more tokens");
   if (micro_batches < 1) found.push_back("micro_batches = " + std::to_string(micro_batches) + ": must be 1 or more");
   if (global_batches < 1) found.push_back("global_batches = " + std::to_string(global_batches) + ": must be 1 or more");
-  if (max_tokens < 0) found.push_back("max_tokens = " + std::to_string(max_tokens) + ": must be 0 (the window) or more");
+  if (max_tokens < 0)
+    found.push_back("max_tokens = " + std::to_string(max_tokens) + ": must be 0 (the window) or more");
   if (max_tokens > 0 && max_tokens < window) {
     found.push_back("max_tokens = " + std::to_string(max_tokens) + " is less than window = " + std::to_string(window) +
                     ": a step of full windows would never fit");
@@ -52,8 +59,9 @@ Violations RunSpec::violations() const {
 
   const auto text = [](auto value) { return std::to_string(value); };
   if (packing.micro_batches % parallel.dp != 0) {
-    found.push_back("[packing] micro_batches = " + text(packing.micro_batches) + " is not a multiple of [parallel] dp = " +
-                    text(parallel.dp) + ": every data parallel rank runs the same number");
+    found.push_back("[packing] micro_batches = " + text(packing.micro_batches) +
+                    " is not a multiple of [parallel] dp = " + text(parallel.dp) +
+                    ": every data parallel rank runs the same number");
   }
   if (schedule.name != "1f1b" && schedule.name != "interleaved") {
     const std::string near = nearest_name(schedule.name, {"1f1b", "interleaved"});
@@ -66,7 +74,8 @@ Violations RunSpec::violations() const {
                     " needs name = \"interleaved\": 1f1b has one stage a rank");
   }
   if (found.empty() && model.num_layers < parallel.pp * schedule.virtual_stages) {
-    found.push_back("[model] num_layers = " + text(model.num_layers) + " is less than the stages, [parallel] pp x [schedule] virtual_stages = " +
+    found.push_back("[model] num_layers = " + text(model.num_layers) +
+                    " is less than the stages, [parallel] pp x [schedule] virtual_stages = " +
                     text(parallel.pp * schedule.virtual_stages) + ": every stage needs a layer");
   }
   const TrainingSpec& t = training;

@@ -22,15 +22,15 @@ std::string to_string(Oversize oversize);
 
 // [packing]: which documents share a micro-batch. Also what `ballast pack` takes as flags.
 struct PackingSpec {
-  std::string packer = "wlb";     // plain, fixed-greedy, wlb
-  Tokens window = 16384;          // S, tokens
-  int micro_batches = 2;          // N a step, over all data parallel ranks
-  int global_batches = 1;         // K, fixed packers: balance over K global batches
-  Tokens max_tokens = 0;          // S_max, the cap of a micro-batch; 0 means the window
-  std::vector<Tokens> queues;     // L_1 < L_2 < ...: documents of L_1 and more wait in bands; empty: no queue
-  int max_delay = 0;              // steps a document may wait; 0: no bound
+  std::string packer = "wlb";  // plain, fixed-greedy, wlb
+  Tokens window = 16384;       // S, tokens
+  int micro_batches = 2;       // N a step, over all data parallel ranks
+  int global_batches = 1;      // K, fixed packers: balance over K global batches
+  Tokens max_tokens = 0;       // S_max, the cap of a micro-batch; 0 means the window
+  std::vector<Tokens> queues;  // L_1 < L_2 < ...: documents of L_1 and more wait in bands; empty: no queue
+  int max_delay = 0;           // steps a document may wait; 0: no bound
   Oversize oversize = Oversize::truncate;
-  bool cut_at_windows = false;    // cut documents first where plain packing would, so that packers see equal pieces
+  bool cut_at_windows = false;  // cut documents first where plain packing would, so that packers see equal pieces
 
   Tokens cap() const { return max_tokens > 0 ? max_tokens : window; }
   Violations violations() const;
@@ -39,8 +39,8 @@ struct PackingSpec {
 
 // [schedule]
 struct ScheduleSpec {
-  std::string name = "1f1b";      // 1f1b, interleaved
-  int virtual_stages = 1;         // V, stages a rank
+  std::string name = "1f1b";  // 1f1b, interleaved
+  int virtual_stages = 1;     // V, stages a rank
   bool operator==(const ScheduleSpec&) const = default;
 };
 
@@ -48,42 +48,42 @@ struct ScheduleSpec {
 struct TrainingSpec {
   int steps = 20;
   Precision precision = Precision::float32;
-  double lr = 1e-3;               // peak learning rate
-  double min_lr = 1e-4;           // where the cosine ends
+  double lr = 1e-3;      // peak learning rate
+  double min_lr = 1e-4;  // where the cosine ends
   int warmup_steps = 2;
-  double weight_decay = 0.1;      // matrices only, not norms
+  double weight_decay = 0.1;  // matrices only, not norms
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
-  double clip_norm = 1.0;         // global gradient norm; 0: no clipping
-  int checkpoint_every = 0;       // steps; 0: only at the end and when stopped
+  double clip_norm = 1.0;    // global gradient norm; 0: no clipping
+  int checkpoint_every = 0;  // steps; 0: only at the end and when stopped
   int keep_checkpoints = 2;
   bool operator==(const TrainingSpec&) const = default;
 };
 
 // [launch]
 struct LaunchSpec {
-  double timeout_seconds = 60;    // longest wait for a peer
-  std::string lease = "auto";     // core lease: on, off, or auto (on where there are more ranks than cores)
-  int threads = 0;                // compute threads a rank; 0: cores / local ranks
-  bool pin = true;                // pin a rank to its cores
+  double timeout_seconds = 60;  // longest wait for a peer
+  std::string lease = "auto";   // core lease: on, off, or auto (on where there are more ranks than cores)
+  int threads = 0;              // compute threads a rank; 0: cores / local ranks
+  bool pin = true;              // pin a rank to its cores
   bool operator==(const LaunchSpec&) const = default;
 };
 
 struct RunSpec {
-  std::string folder;             // [run] folder: where metrics, timeline and checkpoints go
-  std::uint64_t seed = 1;         // [run] seed: weights and order of documents
-  std::string corpus;             // [corpus] path, a folder made by `ballast corpus build`
-  bool shuffle = true;            // [corpus] shuffle documents every epoch
-  ModelSpec model;                // [model]
-  ParallelDims parallel;          // [parallel]
-  ScheduleSpec schedule;          // [schedule]
-  PackingSpec packing;            // [packing]
-  std::string sharding = "adaptive";  // [sharding] strategy
-  std::string profile;            // [cost] profile: file of `ballast profile`; empty: none
+  std::string folder;                                 // [run] folder: where metrics, timeline and checkpoints go
+  std::uint64_t seed = 1;                             // [run] seed: weights and order of documents
+  std::string corpus;                                 // [corpus] path, a folder made by `ballast corpus build`
+  bool shuffle = true;                                // [corpus] shuffle documents every epoch
+  ModelSpec model;                                    // [model]
+  ParallelDims parallel;                              // [parallel]
+  ScheduleSpec schedule;                              // [schedule]
+  PackingSpec packing;                                // [packing]
+  std::string sharding = "adaptive";                  // [sharding] strategy
+  std::string profile;                                // [cost] profile: file of `ballast profile`; empty: none
   std::optional<std::vector<double>> synthetic_cost;  // [cost] synthetic = [A, B]: A a token, B a squared token
-  TrainingSpec training;          // [training]
-  LaunchSpec launch;              // [launch]
+  TrainingSpec training;                              // [training]
+  LaunchSpec launch;                                  // [launch]
 
   // Rules between sections as well: layers against stages, micro-batches against dp, schedule against V.
   Violations violations() const;

@@ -26,7 +26,7 @@ HardwareProfile even_profile() {
     profile.attention.push_back({queries, queries, true, seconds, 2 * seconds});
   }
   for (const std::string part : {"layer", "embedding", "head"}) {
-    profile.linear.push_back({part, 1000, 2e-3, 4e-3});   // 1 ms, and 1 us a token
+    profile.linear.push_back({part, 1000, 2e-3, 4e-3});  // 1 ms, and 1 us a token
     profile.linear.push_back({part, 3000, 4e-3, 8e-3});
   }
   for (const std::string operation : {"all_reduce", "all_gather", "reduce_scatter", "send"}) {
@@ -157,8 +157,10 @@ TEST(ProfileCost, NamesThePartAProfileLacks) {
   EXPECT_NE(complaint(no_head).find("lacks linear part \"head\""), std::string::npos) << complaint(no_head);
 
   HardwareProfile no_scatter = even_profile();
-  std::erase_if(no_scatter.collectives, [](const CollectivePoint& point) { return point.operation == "reduce_scatter"; });
-  EXPECT_NE(complaint(no_scatter).find("lacks collective \"reduce_scatter\""), std::string::npos) << complaint(no_scatter);
+  std::erase_if(no_scatter.collectives,
+                [](const CollectivePoint& point) { return point.operation == "reduce_scatter"; });
+  EXPECT_NE(complaint(no_scatter).find("lacks collective \"reduce_scatter\""), std::string::npos)
+      << complaint(no_scatter);
 
   EXPECT_EQ(complaint(even_profile()), "none");
 }

@@ -38,8 +38,8 @@ TEST(Lengths, ReadAJsonList) {
 }
 
 TEST(Lengths, ReadJsonLinesOfObjectsAndNumbers) {
-  const DocumentLengths read = parse_lengths(
-      "{\"length\": 7, \"domain\": \"code\"}\n4096\n{\"tokens\": 0, \"domain\": \"code\"}\n", "text");
+  const DocumentLengths read =
+      parse_lengths("{\"length\": 7, \"domain\": \"code\"}\n4096\n{\"tokens\": 0, \"domain\": \"code\"}\n", "text");
   EXPECT_EQ(read.lengths, kThree);
   EXPECT_EQ(read.domain_names, (std::vector<std::string>{"code", "all"}));
   EXPECT_EQ(read.domains, (std::vector<int>{0, 1, 0}));
@@ -61,7 +61,8 @@ TEST(Lengths, SampleAHistogramByItsSeed) {
   EXPECT_NE(first.lengths, parse_lengths(histogram, "text", {.documents = 4000, .seed = 6}).lengths);
   const auto share = [&](Tokens begin, Tokens end) {
     return static_cast<double>(std::count_if(first.lengths.begin(), first.lengths.end(),
-                                             [&](Tokens length) { return begin <= length && length < end; })) / 4000;
+                                             [&](Tokens length) { return begin <= length && length < end; })) /
+           4000;
   };
   EXPECT_NEAR(share(0, 64), 0.5, 0.05);
   EXPECT_NEAR(share(1024, 1536), 0.25, 0.05);
@@ -70,7 +71,8 @@ TEST(Lengths, SampleAHistogramByItsSeed) {
 }
 
 TEST(Lengths, ComeFromACorpusFolder) {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("ballast_lengths_" + std::to_string(::getpid()));
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("ballast_lengths_" + std::to_string(::getpid()));
   {
     CorpusWriter writer(folder, {}, /*replace=*/true);
     writer.add(std::vector<std::uint32_t>{1, 2, 3}, "code");
@@ -108,7 +110,8 @@ TEST(Lengths, RefuseWhatIsNoLengthNamingItsPlace) {
 }
 
 RC_GTEST_PROP(Lengths, AreTheSameInEveryForm, ()) {
-  const auto lengths = *rc::gen::nonEmpty(rc::gen::container<std::vector<Tokens>>(rc::gen::inRange<Tokens>(0, 1L << 40)));
+  const auto lengths =
+      *rc::gen::nonEmpty(rc::gen::container<std::vector<Tokens>>(rc::gen::inRange<Tokens>(0, 1L << 40)));
   std::string lines, list = "[", objects, csv = "length\n";
   for (const Tokens length : lengths) {
     const std::string number = std::to_string(length);

@@ -48,12 +48,14 @@ TEST(RunToml, OverridesAnyKey) {
 }
 
 TEST(RunToml, NamesTheNearestKeySectionAndValue) {
-  EXPECT_EQ(refusal("[packing]\nwindw = 8\n"), "run.toml: key \"windw\" in [packing] is unknown; did you mean \"window\"?");
+  EXPECT_EQ(refusal("[packing]\nwindw = 8\n"),
+            "run.toml: key \"windw\" in [packing] is unknown; did you mean \"window\"?");
   EXPECT_EQ(refusal("[packin]\nwindow = 8\n"), "run.toml: section [packin] is unknown; did you mean \"packing\"?");
   EXPECT_EQ(refusal("[training]\nprecision = \"flaot32\"\n"),
             "run.toml: [training] precision = \"flaot32\": must be one of float64, float32, bfloat16; did you mean "
             "\"float32\"?");
-  EXPECT_EQ(refusal("[model]\npreset = \"llama-8b\"\n").find("run.toml: [model] preset = \"llama-8b\": must be one of"), 0U);
+  EXPECT_EQ(refusal("[model]\npreset = \"llama-8b\"\n").find("run.toml: [model] preset = \"llama-8b\": must be one of"),
+            0U);
 }
 
 TEST(RunToml, SaysWhatAKeyTakes) {
@@ -61,15 +63,17 @@ TEST(RunToml, SaysWhatAKeyTakes) {
   EXPECT_EQ(refusal("[parallel]\ndp = 1.5\n"), "run.toml: [parallel] dp = 1.5: must be a whole number");
   EXPECT_EQ(refusal("[corpus]\nshuffle = 1\n"), "run.toml: [corpus] shuffle = 1: must be true or false");
   EXPECT_EQ(refusal("[run]\nseed = -1\n"), "run.toml: [run] seed = -1: must be a whole number of 0 or more");
-  EXPECT_EQ(refusal("window = 8\n"), "run.toml: section [window] is unknown; valid: run, corpus, model, parallel, "
-                                     "schedule, packing, sharding, cost, training, launch");
+  EXPECT_EQ(refusal("window = 8\n"),
+            "run.toml: section [window] is unknown; valid: run, corpus, model, parallel, "
+            "schedule, packing, sharding, cost, training, launch");
 }
 
 TEST(RunToml, NamesTheLineOfBrokenToml) { EXPECT_EQ(refusal("[run]\nseed = = 1\n").find("run.toml:2: "), 0U); }
 
 TEST(RunToml, RefusesAnOverrideThatIsNone) {
   EXPECT_EQ(refusal("", {"window=3"}), "--set window=3: must be section.key=value");
-  EXPECT_EQ(refusal("", {"packing.windw=3"}), "run.toml: key \"windw\" in [packing] is unknown; did you mean \"window\"?");
+  EXPECT_EQ(refusal("", {"packing.windw=3"}),
+            "run.toml: key \"windw\" in [packing] is unknown; did you mean \"window\"?");
 }
 
 TEST(SizeText, KnowsSuffixesAndRefusesTheRest) {

@@ -52,8 +52,7 @@ StepNumbers reference_step(const RunSpec& spec, const StepPlan& plan) {
       const MicroBatchData data = load_micro_batch(micro_batch, whole, 0, read_text);
       if (data.tokens_T.numel() == 0) continue;
       const at::Tensor hidden = model.stage(0).forward(
-          data.tokens_T, data.positions_T,
-          [&](int, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+          data.tokens_T, data.positions_T, [&](int, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
             return reference_attention(q, k, v, cu_seqlens);
           });
       const at::Tensor loss = model.stage(0).loss(hidden, data.labels_T) / static_cast<double>(plan.num_labels());
@@ -61,7 +60,8 @@ StepNumbers reference_step(const RunSpec& spec, const StepPlan& plan) {
       numbers.loss += loss.item<double>();
     }
   }
-  for (const Parameter& parameter : model.parameters().parameters()) numbers.gradients[parameter.name] = parameter.gradient;
+  for (const Parameter& parameter : model.parameters().parameters())
+    numbers.gradients[parameter.name] = parameter.gradient;
   return numbers;
 }
 

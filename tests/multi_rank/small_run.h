@@ -40,7 +40,8 @@ inline void read_text(std::int64_t id, Tokens begin, std::span<std::int64_t> out
   }
 }
 
-inline RunSpec small_run(const ParallelDims& dims, int virtual_stages, const std::string& packer, const std::string& sharding) {
+inline RunSpec small_run(const ParallelDims& dims, int virtual_stages, const std::string& packer,
+                         const std::string& sharding) {
   RunSpec spec;
   spec.seed = 3;
   spec.model = small_model(false);

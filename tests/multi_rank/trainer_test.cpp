@@ -1,5 +1,6 @@
-// The training loop over several ranks (as threads): twenty steps give the losses of one rank at any layout, ranks agree
-// before they exchange, a loss that is not finite stops all of them, and a request to stop reaches all at one step.
+// The training loop over several ranks (as threads): twenty steps give the losses of one rank at any layout, ranks
+// agree before they exchange, a loss that is not finite stops all of them, and a request to stop reaches all at one
+// step.
 #include "ballast/runtime/train/trainer.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +31,9 @@ class PlanList final : public StepSource {
 };
 
 struct Losses final : TrainObserver {
-  void spans(std::int64_t, const std::vector<Span>& spans) override { all_spans.insert(all_spans.end(), spans.begin(), spans.end()); }
+  void spans(std::int64_t, const std::vector<Span>& spans) override {
+    all_spans.insert(all_spans.end(), spans.begin(), spans.end());
+  }
   void step_done(const StepResult& result, const SourcedStep&) override { losses.push_back(result.loss); }
   std::vector<double> losses;
   std::vector<Span> all_spans;
@@ -45,7 +48,7 @@ struct RunOptions {
 struct RunResult {
   std::vector<std::vector<double>> losses;  // by rank
   std::vector<TrainOutcome> outcomes;
-  std::vector<std::int64_t> saved_after;    // rank 0
+  std::vector<std::int64_t> saved_after;  // rank 0
   Timeline timeline;
 };
 
@@ -59,7 +62,8 @@ RunResult run(const RunSpec& spec, int num_steps, const RunOptions& options = {}
   run_thread_mesh(spec.parallel, [&](Mesh& mesh) {
     RankHooks hooks;
     SpanRecorder recorder(mesh.rank, std::chrono::steady_clock::now(), hooks);
-    PipelineStages model(spec.model, all[0].stage_layers, mesh.at.pp, spec.parallel.pp, spec.training.precision, spec.seed);
+    PipelineStages model(spec.model, all[0].stage_layers, mesh.at.pp, spec.parallel.pp, spec.training.precision,
+                         spec.seed);
     options.change_model(mesh.rank, model);
     AdamW optimizer(model.parameters(), spec.training);
     std::vector<StepPlan> mine = all;
@@ -68,12 +72,13 @@ RunResult run(const RunSpec& spec, int num_steps, const RunOptions& options = {}
     Losses losses;
     TrainingSpec training = spec.training;
     training.steps = num_steps;
-    Trainer trainer(model, optimizer, mesh, recorder, hooks, read_text, training,
-                    [&] { return options.stop(mesh.rank, losses.losses.size()); },
-                    [&](std::int64_t steps_done, const std::string& state) {
-                      EXPECT_EQ(state, std::to_string(steps_done));
-                      if (mesh.rank == 0) result.saved_after.push_back(steps_done);
-                    });
+    Trainer trainer(
+        model, optimizer, mesh, recorder, hooks, read_text, training,
+        [&] { return options.stop(mesh.rank, losses.losses.size()); },
+        [&](std::int64_t steps_done, const std::string& state) {
+          EXPECT_EQ(state, std::to_string(steps_done));
+          if (mesh.rank == 0) result.saved_after.push_back(steps_done);
+        });
     const TrainOutcome outcome = trainer.train(source, 0, losses);
     const std::scoped_lock lock(mutex);
     result.losses[static_cast<std::size_t>(mesh.rank)] = losses.losses;
@@ -135,7 +140,8 @@ TEST(Trainer, StopsWithAllDigestsWhereRanksHaveDifferentPlans) {
     run(small_run({2, 1, 1}, 1, "plain", "per-sequence"), 3, options);
     FAIL() << "trained on different plans";
   } catch (const RunError& error) {
-    EXPECT_NE(std::string(error.what()).find("ranks have different plans for the next step: rank 0"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("ranks have different plans for the next step: rank 0"), std::string::npos)
+        << error.what();
     EXPECT_NE(std::string(error.what()).find("rank 1 "), std::string::npos) << error.what();
   }
 }
@@ -144,7 +150,8 @@ TEST(Trainer, NamesStepRankMicroBatchAndDocumentsOfALossThatIsNotFinite) {
   RunOptions options;
   options.change_model = [](int, PipelineStages& model) {
     for (const Parameter& parameter : model.parameters().parameters()) {
-      if (parameter.name == "final_norm.weight") parameter.value.detach().fill_(std::numeric_limits<double>::quiet_NaN());
+      if (parameter.name == "final_norm.weight")
+        parameter.value.detach().fill_(std::numeric_limits<double>::quiet_NaN());
     }
   };
   try {

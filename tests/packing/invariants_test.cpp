@@ -19,9 +19,9 @@ struct Case {
 };
 
 void showValue(const Case& c, std::ostream& out) {
-  out << c.spec.packer << " window " << c.spec.window << " cap " << c.spec.cap() << " N " << c.spec.micro_batches << " K "
-      << c.spec.global_batches << " oversize " << to_string(c.spec.oversize) << " cut " << c.spec.cut_at_windows
-      << " max delay " << c.spec.max_delay << " queues [";
+  out << c.spec.packer << " window " << c.spec.window << " cap " << c.spec.cap() << " N " << c.spec.micro_batches
+      << " K " << c.spec.global_batches << " oversize " << to_string(c.spec.oversize) << " cut "
+      << c.spec.cut_at_windows << " max delay " << c.spec.max_delay << " queues [";
   for (const Tokens threshold : c.spec.queues) out << threshold << " ";
   out << "] lengths [";
   for (const Tokens length : c.lengths) out << length << " ";
@@ -98,7 +98,8 @@ RC_GTEST_PROP(EveryPacker, GoesOnFromItsStateWithTheSameSteps, ()) {
   const Case c = *any_case();
   const std::vector<PackedStep> whole = pack_all(c.spec, *kCost, c.lengths);
   PackedStream first(c.spec, *kCost, source_of(c.lengths));
-  const auto stop = static_cast<std::size_t>(*rc::gen::inRange<std::int64_t>(0, static_cast<std::int64_t>(whole.size()) + 1));
+  const auto stop =
+      static_cast<std::size_t>(*rc::gen::inRange<std::int64_t>(0, static_cast<std::int64_t>(whole.size()) + 1));
   for (std::size_t i = 0; i < stop; ++i) first.next();
   const PackerState state = first.state();
   RC_ASSERT(state.violations().empty());

@@ -151,7 +151,8 @@ TEST(Oversize, TruncatesOrSplitsAndCounts) {
   spec.oversize = Oversize::truncate;
   PackedStream truncating(spec, *kSquares, testing::source_of({9, 1}));
   EXPECT_EQ(lengths_of(*truncating.next()), (Lengths{{8}, {1}}));
-  EXPECT_EQ(truncating.counts(), (PackingCounts{.documents_in = 2, .documents_out = 2, .truncated = 1, .truncated_tokens = 1}));
+  EXPECT_EQ(truncating.counts(),
+            (PackingCounts{.documents_in = 2, .documents_out = 2, .truncated = 1, .truncated_tokens = 1}));
 
   spec.oversize = Oversize::split;
   PackedStream splitting(spec, *kSquares, testing::source_of({20, 1}));

@@ -35,8 +35,10 @@ class ThreadCommunicator final : public Communicator {
     const auto all = exchange(tensor.clone());
     tensor.copy_(all[0]);
     for (std::size_t r = 1; r < all.size(); ++r) {
-      if (op == ReduceOp::sum) tensor.add_(all[r]);
-      else tensor.copy_(at::maximum(tensor, all[r]));
+      if (op == ReduceOp::sum)
+        tensor.add_(all[r]);
+      else
+        tensor.copy_(at::maximum(tensor, all[r]));
     }
   }
   void broadcast(at::Tensor tensor, int root) override {

@@ -82,17 +82,18 @@ TEST(MakeShardPlan, NamesTheNearestStrategy) {
     make_shard_plan("per-docment", {0, 8}, 2, *kCost);
     FAIL() << "an unknown strategy was taken";
   } catch (const UserError& error) {
-    EXPECT_STREQ(error.what(), "sharding = \"per-docment\": must be one of per-sequence, per-document, adaptive; did you "
-                               "mean \"per-document\"?");
+    EXPECT_STREQ(error.what(),
+                 "sharding = \"per-docment\": must be one of per-sequence, per-document, adaptive; did you "
+                 "mean \"per-document\"?");
   }
   EXPECT_THROW(make_shard_plan("per-document", {0, 8}, 0, *kCost), UserError);
 }
 
 rc::Gen<std::vector<Tokens>> any_boundaries() {
-  return rc::gen::map(rc::gen::container<std::vector<Tokens>>(rc::gen::oneOf(
-                          rc::gen::inRange<Tokens>(0, 4), rc::gen::inRange<Tokens>(0, 100),
-                          rc::gen::inRange<Tokens>(0, 20000))),
-                      boundaries);
+  return rc::gen::map(
+      rc::gen::container<std::vector<Tokens>>(rc::gen::oneOf(
+          rc::gen::inRange<Tokens>(0, 4), rc::gen::inRange<Tokens>(0, 100), rc::gen::inRange<Tokens>(0, 20000))),
+      boundaries);
 }
 
 rc::Gen<int> any_degree() {

@@ -122,7 +122,8 @@ ContextAttention::ContextAttention(const ShardPlan& plan, Communicator& cp, Span
   const std::vector<Tokens> to_gathered = plan.packed_to_gathered();
   if (!std::is_sorted(to_gathered.begin(), to_gathered.end())) {
     std::vector<Tokens> to_packed(to_gathered.size());
-    for (std::size_t t = 0; t < to_gathered.size(); ++t) to_packed[static_cast<std::size_t>(to_gathered[t])] = static_cast<Tokens>(t);
+    for (std::size_t t = 0; t < to_gathered.size(); ++t)
+      to_packed[static_cast<std::size_t>(to_gathered[t])] = static_cast<Tokens>(t);
     made->packed_to_gathered = index_tensor(to_gathered);
     made->gathered_to_packed = index_tensor(to_packed);
   }

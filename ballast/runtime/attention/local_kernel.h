@@ -1,6 +1,6 @@
-// One block of attention work on this device, through PyTorch's flash attention kernel for the CPU (float64, float32 and
-// bfloat16). That kernel aligns a causal mask to the top left and dies on empty tensors, so this file is the only one
-// that calls it: a block whose keys begin before its queries is attended in two parts, merged by log-sum-exp.
+// One block of attention work on this device, through PyTorch's flash attention kernel for the CPU (float64, float32
+// and bfloat16). That kernel aligns a causal mask to the top left and dies on empty tensors, so this file is the only
+// one that calls it: a block whose keys begin before its queries is attended in two parts, merged by log-sum-exp.
 //
 // Shapes: Q query rows of the block, T key rows of it (T >= Q; the last key belongs to the last query), H query heads,
 // K key heads, D head dimension. Rows may be strided; D is contiguous.

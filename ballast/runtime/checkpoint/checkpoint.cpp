@@ -24,10 +24,14 @@ namespace fs = std::filesystem;
 
 std::string dtype_name(at::ScalarType type) {
   switch (type) {
-    case at::kDouble: return "F64";
-    case at::kFloat: return "F32";
-    case at::kLong: return "I64";
-    default: break;
+    case at::kDouble:
+      return "F64";
+    case at::kFloat:
+      return "F32";
+    case at::kLong:
+      return "I64";
+    default:
+      break;
   }
   BALLAST_ASSERT(false, "a checkpoint holds float64, float32 and int64 tensors");
 }
@@ -142,8 +146,8 @@ void load_checkpoint(const fs::path& checkpoint, const CheckpointManifest& manif
     if (entry == listed.end()) throw UserError(what + " is not in the checkpoint: it is of another model");
     const CheckpointTensor& from = *entry->second;
     if (from.shape != named.tensor.sizes().vec() || from.dtype != dtype_name(named.tensor.scalar_type())) {
-      throw UserError(fmt::format("{} is {} [{}] there and {} [{}] in this run: it is of another model", what, from.dtype,
-                                  fmt::join(from.shape, ", "), dtype_name(named.tensor.scalar_type()),
+      throw UserError(fmt::format("{} is {} [{}] there and {} [{}] in this run: it is of another model", what,
+                                  from.dtype, fmt::join(from.shape, ", "), dtype_name(named.tensor.scalar_type()),
                                   fmt::join(named.tensor.sizes().vec(), ", ")));
     }
     std::unique_ptr<SafetensorsFile>& file = files[from.file];

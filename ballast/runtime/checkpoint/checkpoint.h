@@ -21,8 +21,8 @@ struct NamedTensor {
   at::Tensor tensor;  // contiguous, on the CPU
 };
 
-// Collective over `world`. Writes `tensors`, those this rank owns (none is fine), to `folder`/step-NNNNNN and removes all
-// but the `keep` newest. `manifest.tensors` is filled in here. Where one rank fails every rank throws RunError, and
+// Collective over `world`. Writes `tensors`, those this rank owns (none is fine), to `folder`/step-NNNNNN and removes
+// all but the `keep` newest. `manifest.tensors` is filled in here. Where one rank fails every rank throws RunError, and
 // nothing appears under the final name.
 void save_checkpoint(const std::filesystem::path& folder, CheckpointManifest manifest,
                      const std::vector<NamedTensor>& tensors, Communicator& world, int keep);

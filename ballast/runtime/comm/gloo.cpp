@@ -45,9 +45,9 @@ class GlooCommunicator final : public PairwiseCommunicator {
   ProcessGroup group_;
 };
 
-// Threads made while this lives do not preempt others when they wake. Gloo's I/O thread polls without sleeping as long as
-// the thread that posts a message holds the connection's lock; if it got its core by preempting that very thread, both
-// stand still until the scheduler's next tick (4 ms at 250 Hz, and at every message).
+// Threads made while this lives do not preempt others when they wake. Gloo's I/O thread polls without sleeping as long
+// as the thread that posts a message holds the connection's lock; if it got its core by preempting that very thread,
+// both stand still until the scheduler's next tick (4 ms at 250 Hz, and at every message).
 class NewThreadsDoNotPreempt {
  public:
   NewThreadsDoNotPreempt() : policy_(sched_getscheduler(0)) {

@@ -1,7 +1,7 @@
 // The Gloo backend: groups of ranks over TCP, through libtorch's c10d.
 //
-// A GlooNetwork is one rank's end: a listening socket and one I/O thread, shared by all groups the rank is in. Groups may
-// be used side by side, each by one thread at a time; the network lives at least as long as they do.
+// A GlooNetwork is one rank's end: a listening socket and one I/O thread, shared by all groups the rank is in. Groups
+// may be used side by side, each by one thread at a time; the network lives at least as long as they do.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Store.hpp>

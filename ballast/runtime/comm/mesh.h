@@ -12,8 +12,8 @@ namespace ballast {
 
 struct Mesh {
   ParallelDims dims;
-  int rank = 0;          // global
-  RankCoordinate at;     // of this rank
+  int rank = 0;       // global
+  RankCoordinate at;  // of this rank
   std::unique_ptr<GlooNetwork> network;
   std::unique_ptr<Communicator> world;  // loss, norm, agreement; also point to point between any two ranks
   std::unique_ptr<Communicator> cp;     // keys and values

@@ -265,8 +265,7 @@ at::Tensor PairwiseCommunicator::all_gather_rows(const at::Tensor& local_RX, con
   return full_RX;
 }
 
-at::Tensor PairwiseCommunicator::reduce_scatter_rows(const at::Tensor& full_RX,
-                                                     const std::vector<std::int64_t>& rows) {
+at::Tensor PairwiseCommunicator::reduce_scatter_rows(const at::Tensor& full_RX, const std::vector<std::int64_t>& rows) {
   const at::NoGradGuard no_grad;
   BALLAST_ASSERT(rows.size() == members_.size(), "rows: one count a rank");
   const at::Tensor full = full_RX.contiguous();

@@ -27,8 +27,8 @@ class Message {
 
 class PairwiseCommunicator : public Communicator {
  public:
-  // `members`: global ranks in group order, at least 2; `rank`: this rank's place among them. `observer` may be null and
-  // else outlives the communicator.
+  // `members`: global ranks in group order, at least 2; `rank`: this rank's place among them. `observer` may be null
+  // and else outlives the communicator.
   PairwiseCommunicator(std::string name, std::vector<int> members, int rank, Seconds timeout, WaitObserver* observer);
 
   int rank() const override { return rank_; }

@@ -2,7 +2,8 @@
 // those of a core of its own, though several ranks share it. It gives the core back around every wait for a peer.
 //
 // The locks live in memory that one rank of the host makes and the others map through its descriptor; nothing is left
-// behind by any death. A rank that dies holding a core frees it (but give it before the last CoreLeases goes). A rank cannot overtake the one that waits first.
+// behind by any death. A rank that dies holding a core frees it (but give it before the last CoreLeases goes). A rank
+// cannot overtake the one that waits first.
 #pragma once
 
 #include <sys/types.h>

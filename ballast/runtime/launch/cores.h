@@ -1,5 +1,5 @@
-// Shares the cores of a host among its ranks: each rank has cores of its own, or, where there are more ranks than cores,
-// its turn on one.
+// Shares the cores of a host among its ranks: each rank has cores of its own, or, where there are more ranks than
+// cores, its turn on one.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct CoreShare {
   bool pinned = false;
   int local_rank = 0;
   int num_local_ranks = 1;
-  int num_cores = 1;       // of the host, that we may use
+  int num_cores = 1;  // of the host, that we may use
   bool operator==(const CoreShare&) const = default;
 };
 

@@ -14,11 +14,16 @@ enum class Cause { killed, user_error, own_error, silent, stopped, lost_peer, no
 Cause cause_of(const RankEnd& end) {
   if (end.how == How::killed) return Cause::killed;
   switch (end.report.outcome) {
-    case RankOutcome::user_error: return Cause::user_error;
-    case RankOutcome::own_error: return Cause::own_error;
-    case RankOutcome::lost_peer: return Cause::lost_peer;
-    case RankOutcome::finished: return end.how == How::exited && end.code != 0 ? Cause::silent : Cause::none;
-    case RankOutcome::running: break;
+    case RankOutcome::user_error:
+      return Cause::user_error;
+    case RankOutcome::own_error:
+      return Cause::own_error;
+    case RankOutcome::lost_peer:
+      return Cause::lost_peer;
+    case RankOutcome::finished:
+      return end.how == How::exited && end.code != 0 ? Cause::silent : Cause::none;
+    case RankOutcome::running:
+      break;
   }
   if (end.how == How::exited) return Cause::silent;
   return end.how == How::stopped ? Cause::stopped : Cause::none;
@@ -32,16 +37,19 @@ std::string fate_of(const RankEnd& end) {
   switch (end.how) {
     case How::killed: {
       const char* text = strsignal(end.code);
-      return "was killed by signal " + std::to_string(end.code) + (text != nullptr ? std::string(" (") + text + ")" : "") +
+      return "was killed by signal " + std::to_string(end.code) +
+             (text != nullptr ? std::string(" (") + text + ")" : "") +
              (end.code == SIGKILL ? "; if nobody did, the system was out of memory" : "");
     }
-    case How::stopped: return "is stopped (a signal such as SIGSTOP) and did not answer";
+    case How::stopped:
+      return "is stopped (a signal such as SIGSTOP) and did not answer";
     case How::exited:
       if (end.report.outcome == RankOutcome::running) {
         return "exited with code " + std::to_string(end.code) + " before the end of the run";
       }
       return "failed with exit code " + std::to_string(end.code);
-    case How::running: break;
+    case How::running:
+      break;
   }
   return end.report.outcome == RankOutcome::running ? "is still running" : "failed";
 }

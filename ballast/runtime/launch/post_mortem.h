@@ -33,8 +33,8 @@ bool has_failed(const RankEnd& end);
 bool is_first_cause(const RankEnd& end);
 Seconds time_of(const RankEnd& end);
 
-// Ranks killed by a signal come first, then those with an error of their own, those that left without a word, those that
-// are stopped, and last those that lost a peer; among equals the earliest.
+// Ranks killed by a signal come first, then those with an error of their own, those that left without a word, those
+// that are stopped, and last those that lost a peer; among equals the earliest.
 PostMortem examine(const std::vector<RankEnd>& ends);
 
 }  // namespace ballast

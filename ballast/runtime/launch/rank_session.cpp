@@ -70,8 +70,8 @@ RankSession::RankSession(const RankIdentity& identity, const LaunchSpec& spec, S
 
 RankSession::~RankSession() { compute_ends(); }
 
-// Ranks that may use the very same cores of the same host share them. A launcher that binds each rank to cores of its own
-// (Slurm, mpirun) has shared them out already: such a rank finds itself alone on them.
+// Ranks that may use the very same cores of the same host share them. A launcher that binds each rank to cores of its
+// own (Slurm, mpirun) has shared them out already: such a rank finds itself alone on them.
 void RankSession::share_out_cores() {
   const std::vector<int> cores = allowed_cores();
   std::string place = host_name();
@@ -139,7 +139,8 @@ int run_as_rank(const RankIdentity& identity, const LaunchSpec& spec,
     return outcome == RankOutcome::user_error ? 2 : 1;
   };
   try {
-    board = watched ? StatusBoard::attach(std::atoi(fd), identity.world_size) : StatusBoard::create(identity.world_size);
+    board =
+        watched ? StatusBoard::attach(std::atoi(fd), identity.world_size) : StatusBoard::create(identity.world_size);
     board->at_action(identity.rank, "start: meeting the other ranks");
     install_stop_signal();
     RankSession session(identity, spec, *board);

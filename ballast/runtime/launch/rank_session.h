@@ -66,8 +66,8 @@ class RankSession final : public RankHooks {
   bool holds_core_ = false;
 };
 
-// Runs `body` as this process's rank and gives the exit code: 0, 1 for failed work, 2 for a user's fault. The error goes
-// to the launcher's status board, which prints it once; without such a board, to standard error.
+// Runs `body` as this process's rank and gives the exit code: 0, 1 for failed work, 2 for a user's fault. The error
+// goes to the launcher's status board, which prints it once; without such a board, to standard error.
 int run_as_rank(const RankIdentity& identity, const LaunchSpec& spec,
                 const std::function<void(RankSession& session)>& body);
 

@@ -4,10 +4,10 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -95,10 +95,10 @@ std::string address_towards(const std::string& master_address) {
     sockaddr_storage own = {};
     socklen_t length = sizeof own;
     char text[NI_MAXHOST];
-    const bool found = connect(fd, at->ai_addr, at->ai_addrlen) == 0 &&
-                       getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) == 0 &&
-                       getnameinfo(reinterpret_cast<sockaddr*>(&own), length, text, sizeof text, nullptr, 0,
-                                   NI_NUMERICHOST) == 0;
+    const bool found =
+        connect(fd, at->ai_addr, at->ai_addrlen) == 0 &&
+        getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) == 0 &&
+        getnameinfo(reinterpret_cast<sockaddr*>(&own), length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0;
     close(fd);
     if (found) return text;
   }

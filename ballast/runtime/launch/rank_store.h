@@ -33,8 +33,8 @@ class HostedStore {
 // A rank's end. Rank 0 serves the store itself where the launcher does not. A world of one has a store in memory.
 class RankStore {
  public:
-  // Throws UserError where the port is taken or the address is not this host's, CommunicationError where the server does
-  // not answer within `timeout`.
+  // Throws UserError where the port is taken or the address is not this host's, CommunicationError where the server
+  // does not answer within `timeout`.
   RankStore(const RankIdentity& identity, Seconds timeout);
   // Without leave(): at once, as after an error.
   ~RankStore() = default;

@@ -75,8 +75,8 @@ int port_of_job(const std::string& job) { return 20000 + static_cast<int>(digest
 
 RankIdentity from_torchrun(const Environment& environment) {
   const std::string* by = find(environment, "BALLAST_LAUNCHER");
-  RankIdentity identity = read_ranks(environment, {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
-                                     by != nullptr ? *by : "torchrun");
+  RankIdentity identity =
+      read_ranks(environment, {"RANK", "WORLD_SIZE", "LOCAL_RANK"}, by != nullptr ? *by : "torchrun");
   read_master(environment, identity, kDefaultPort);
   if (const std::string* agent = find(environment, "TORCHELASTIC_USE_AGENT_STORE")) {
     identity.launcher_serves_store = *agent == "True";
@@ -92,9 +92,8 @@ RankIdentity from_open_mpi(const Environment& environment) {
   if (job == nullptr) job = find(environment, "OMPI_MCA_ess_base_jobid");
   read_master(environment, identity, job != nullptr ? port_of_job(*job) : kDefaultPort);
   const std::string* local_size = find(environment, "OMPI_COMM_WORLD_LOCAL_SIZE");
-  const bool several_hosts =
-      local_size != nullptr &&
-      to_number("OMPI_COMM_WORLD_LOCAL_SIZE", *local_size, 1, kMostRanks) < identity.world_size;
+  const bool several_hosts = local_size != nullptr &&
+                             to_number("OMPI_COMM_WORLD_LOCAL_SIZE", *local_size, 1, kMostRanks) < identity.world_size;
   if (several_hosts && find(environment, "MASTER_ADDR") == nullptr) {
     throw UserError(
         "environment: MASTER_ADDR is not set, and Open MPI started ranks on several hosts; pass the address of rank "
@@ -111,10 +110,10 @@ int slurm_tasks_on_node(const std::string& tasks_per_node, int index) {
     const std::string item = tasks_per_node.substr(at, end - at);
     const std::size_t times = item.find("(x");
     const int tasks = to_number("SLURM_TASKS_PER_NODE", item.substr(0, times), 0, kMostRanks);
-    const int nodes = times == std::string::npos
-                          ? 1
-                          : to_number("SLURM_TASKS_PER_NODE", item.substr(times + 2, item.size() - times - 3), 1,
-                                      kMostRanks);
+    const int nodes =
+        times == std::string::npos
+            ? 1
+            : to_number("SLURM_TASKS_PER_NODE", item.substr(times + 2, item.size() - times - 3), 1, kMostRanks);
     if (index < nodes) return tasks;
     index -= nodes;
     at = end + 1;
@@ -158,7 +157,8 @@ Environment process_environment() {
   Environment environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const char* equals = std::strchr(*entry, '=');
-    if (equals != nullptr) environment.emplace(std::string(*entry, static_cast<std::size_t>(equals - *entry)), equals + 1);
+    if (equals != nullptr)
+      environment.emplace(std::string(*entry, static_cast<std::size_t>(equals - *entry)), equals + 1);
   }
   return environment;
 }

@@ -54,7 +54,8 @@ StatusBoard::StatusBoard(int fd, int num_ranks)
   if (memory == MAP_FAILED) throw RunError(std::string("status board: cannot be mapped: ") + std::strerror(errno));
   // All zero is a valid empty record, so a fresh file needs no construction.
   static_assert(std::atomic<int>::is_always_lock_free);
-  records_ = std::shared_ptr<Record[]>(static_cast<Record*>(memory), [bytes](Record* mapped) { munmap(mapped, bytes); });
+  records_ =
+      std::shared_ptr<Record[]>(static_cast<Record*>(memory), [bytes](Record* mapped) { munmap(mapped, bytes); });
 }
 
 StatusBoard StatusBoard::create(int num_ranks) {

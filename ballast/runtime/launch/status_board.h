@@ -1,5 +1,5 @@
-// What every local rank was last doing and why it failed, in memory that the launcher shares with its ranks: it outlives
-// a rank that is killed. A rank writes its own record only; a record is read whole, never half written.
+// What every local rank was last doing and why it failed, in memory that the launcher shares with its ranks: it
+// outlives a rank that is killed. A rank writes its own record only; a record is read whole, never half written.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 namespace ballast {
 
 enum class RankOutcome : int {
-  running,     // or ended without a word
+  running,  // or ended without a word
   finished,
   user_error,  // the input is at fault: exit 2
   own_error,   // the work failed here
@@ -47,7 +47,7 @@ class StatusBoard {
   StatusBoard(int fd, int num_ranks);
   Record& record(int rank) const;
 
-  std::shared_ptr<int> fd_;          // closed with the last copy
+  std::shared_ptr<int> fd_;            // closed with the last copy
   std::shared_ptr<Record[]> records_;  // mapped, shared between processes
   int num_ranks_;
 };

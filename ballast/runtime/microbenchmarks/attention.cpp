@@ -67,9 +67,9 @@ AttentionPoint full_point(const MeasureOptions& options, Tokens queries, Tokens 
   const AttentionGradients gradients{at::zeros(rows.q.sizes(), wide), at::zeros(rows.k.sizes(), wide),
                                      at::zeros(rows.v.sizes(), wide)};
   AttentionOutput merged;
-  const TwoTimes times = time_both(
-      [&] { merged = merge(attend_part(rows.q, rows.k, rows.v, false), other); },
-      [&] { attend_part_backward(dout, rows.q, rows.k, rows.v, merged, false, gradients); });
+  const TwoTimes times =
+      time_both([&] { merged = merge(attend_part(rows.q, rows.k, rows.v, false), other); },
+                [&] { attend_part_backward(dout, rows.q, rows.k, rows.v, merged, false, gradients); });
   return {queries, keys, false, times.first, times.second};
 }
 
@@ -81,8 +81,8 @@ std::vector<AttentionPoint> measure_attention(const MeasureOptions& options, con
     bool causal;
   };
   std::vector<Shape> shapes;
-  for (const Tokens length : {1, 4, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192,
-                              12288, 16384, 32768, 65536}) {
+  for (const Tokens length : {1,    4,    16,   32,   64,   128,  192,  256,   384,   512,   768,
+                              1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 32768, 65536}) {
     if (length == 1 || length <= options.longest_document) shapes.push_back({length, length, true});
   }
   for (const Tokens queries : {1, 16, 64, 192, 512, 1024, 2048, 4096}) {
@@ -98,7 +98,8 @@ std::vector<AttentionPoint> measure_attention(const MeasureOptions& options, con
     const bool first_of_kind = i == 0 || shapes[i - 1].causal != causal;
     if (!first_of_kind && pairs * seconds_per_pair > options.slowest_point) continue;
     if (progress) {
-      progress("attention " + std::to_string(queries) + " x " + std::to_string(keys), static_cast<double>(i) / static_cast<double>(shapes.size()));
+      progress("attention " + std::to_string(queries) + " x " + std::to_string(keys),
+               static_cast<double>(i) / static_cast<double>(shapes.size()));
     }
     points.push_back(causal ? causal_point(options, queries) : full_point(options, queries, keys));
     seconds_per_pair = (points.back().forward + points.back().backward) / pairs;

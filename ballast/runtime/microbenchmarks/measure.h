@@ -1,5 +1,5 @@
-// Measures a hardware profile: what this machine does with the model code that training runs, in the same precision, with
-// the same threads and the same allocator settings (requirement W6).
+// Measures a hardware profile: what this machine does with the model code that training runs, in the same precision,
+// with the same threads and the same allocator settings (requirement W6).
 #pragma once
 
 #include <functional>

@@ -53,7 +53,9 @@ TwoTimes time_both(const First& first, const Second& second, const RepeatRule& r
 
 template <class Work>
 Seconds time_one(const Work& work, const RepeatRule& rule = {}) {
-  return time_both(work, [] {}, rule).first;
+  return time_both(
+             work, [] {}, rule)
+      .first;
 }
 
 }  // namespace ballast

@@ -48,8 +48,10 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
       dlogits_RV = dlogits_RV.to(type);
       at::Tensor dx_RD = dx_TD.slice(0, begin, begin + rows);
       at::mm_out(dx_RD, dlogits_RV, weight_VD);
-      if (type == wide) dweight_VD.addmm_(dlogits_RV.t(), x_RD);
-      else dweight_VD.add_(at::mm(dlogits_RV.t(), x_RD));
+      if (type == wide)
+        dweight_VD.addmm_(dlogits_RV.t(), x_RD);
+      else
+        dweight_VD.add_(at::mm(dlogits_RV.t(), x_RD));
     }
     context->save_for_backward({dx_TD, dweight_VD});
     context->saved_data["weight_type"] = static_cast<std::int64_t>(weight_VD.scalar_type());

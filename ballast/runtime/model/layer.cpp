@@ -10,7 +10,9 @@ namespace ballast {
 namespace {
 
 // x w^T, with the master weight rounded to the type that is computed in; autograd widens its gradient back.
-at::Tensor project(const at::Tensor& x_TD, const at::Tensor& weight) { return at::linear(x_TD, weight.to(x_TD.scalar_type())); }
+at::Tensor project(const at::Tensor& x_TD, const at::Tensor& weight) {
+  return at::linear(x_TD, weight.to(x_TD.scalar_type()));
+}
 
 // residual + x w^T in one call.
 at::Tensor project_onto(const at::Tensor& residual_TD, const at::Tensor& x, const at::Tensor& weight) {

@@ -29,7 +29,7 @@ std::vector<Shape> shapes(const ModelSpec& model, const std::vector<StageLayers>
   const std::int64_t ffn = model.ffn_dim;
   const double deviation = 0.02;
   const double residual = deviation / std::sqrt(2.0 * model.num_layers);
-  const auto any = [&](bool StageLayers::* flag) { return std::ranges::any_of(stages, flag); };
+  const auto any = [&](bool StageLayers::*flag) { return std::ranges::any_of(stages, flag); };
   const bool has_first = any(&StageLayers::is_first);
   const bool has_last = any(&StageLayers::is_last);
   const bool shares = model.tied_head && !(has_first && has_last);
@@ -86,9 +86,12 @@ std::vector<StageLayers> stage_layers(const std::vector<int>& layers_per_stage) 
 
 at::ScalarType compute_type(Precision precision) {
   switch (precision) {
-    case Precision::float64: return at::kDouble;
-    case Precision::float32: return at::kFloat;
-    case Precision::bfloat16: break;
+    case Precision::float64:
+      return at::kDouble;
+    case Precision::float32:
+      return at::kFloat;
+    case Precision::bfloat16:
+      break;
   }
   return at::kBFloat16;
 }
@@ -100,8 +103,13 @@ ParameterSet::ParameterSet(const ModelSpec& model, const std::vector<StageLayers
   std::int64_t total = 0;
   for (const Shape& shape : shapes(model, stages)) {
     const std::int64_t count = c10::multiply_integers(shape.sizes);
-    parameters_.push_back({.name = shape.name, .value = {}, .gradient = {}, .offset = total,
-                           .decays = shape.deviation > 0, .tied = shape.tied, .owned = shape.owned});
+    parameters_.push_back({.name = shape.name,
+                           .value = {},
+                           .gradient = {},
+                           .offset = total,
+                           .decays = shape.deviation > 0,
+                           .tied = shape.tied,
+                           .owned = shape.owned});
     total += count;
     if (shape.deviation > 0) num_decaying_ = total;
   }

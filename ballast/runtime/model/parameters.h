@@ -1,5 +1,5 @@
-// The learned numbers of one rank. Values and gradients are each ONE flat buffer, of which every parameter is a view, so
-// that reducing gradients, clipping and the optimizer are one call each. Parameters that decay come first.
+// The learned numbers of one rank. Values and gradients are each ONE flat buffer, of which every parameter is a view,
+// so that reducing gradients, clipping and the optimizer are one call each. Parameters that decay come first.
 //
 // A parameter's first value depends on the run's seed and its name alone, never on the layout: any split of the same
 // model into stages starts with the same numbers.
@@ -29,11 +29,11 @@ struct StageLayers {
 std::vector<StageLayers> stage_layers(const std::vector<int>& layers_per_stage);
 
 struct Parameter {
-  std::string name;     // "embedding.weight", "layers.3.attention.wq", "final_norm.weight", "head.weight"
-  at::Tensor value;     // view of the flat values: a leaf whose grad is the view of the flat gradients
-  at::Tensor gradient;  // the same tensor as value.grad()
+  std::string name;         // "embedding.weight", "layers.3.attention.wq", "final_norm.weight", "head.weight"
+  at::Tensor value;         // view of the flat values: a leaf whose grad is the view of the flat gradients
+  at::Tensor gradient;      // the same tensor as value.grad()
   std::int64_t offset = 0;  // of its first number in the flat buffers
-  bool decays = true;   // weight decay: matrices, not norms
+  bool decays = true;       // weight decay: matrices, not norms
   // A tied embedding on a pipeline of several ranks is held by the first and the last of them: its gradient is summed
   // over the tied group, and the last one's copy is not owned, so that norms and checkpoints count it once.
   bool tied = false;

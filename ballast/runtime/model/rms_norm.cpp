@@ -64,9 +64,8 @@ void backward_rows(const T* dy, const T* x, const Wide* weight, const Wide* scal
     const T* x_row = x + row * dim;
     T* dx_row = dx + row * dim;
     const Wide s = scale[row];
-    const Wide dot = sum<Wide>(dim, [&](std::int64_t j) {
-      return static_cast<Wide>(dy_row[j]) * weight[j] * static_cast<Wide>(x_row[j]);
-    });
+    const Wide dot = sum<Wide>(
+        dim, [&](std::int64_t j) { return static_cast<Wide>(dy_row[j]) * weight[j] * static_cast<Wide>(x_row[j]); });
     const Wide along = dot / static_cast<Wide>(dim) * s * s;
     for (std::int64_t j = 0; j < dim; ++j) {
       const auto dy_j = static_cast<Wide>(dy_row[j]);
@@ -79,9 +78,12 @@ void backward_rows(const T* dy, const T* x, const Wide* weight, const Wide* scal
 
 template <class Body>
 void for_types(at::ScalarType type, const Body& body) {
-  if (type == at::kDouble) body(double{}, double{});
-  else if (type == at::kFloat) body(float{}, float{});
-  else body(at::BFloat16{}, float{});
+  if (type == at::kDouble)
+    body(double{}, double{});
+  else if (type == at::kFloat)
+    body(float{}, float{});
+  else
+    body(at::BFloat16{}, float{});
 }
 
 struct RmsNorm : torch::autograd::Function<RmsNorm> {

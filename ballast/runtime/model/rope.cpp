@@ -58,15 +58,18 @@ void rotate_all(const at::Tensor& x_THD, const at::Tensor& cos_TF, const at::Ten
 at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos_TF, const at::Tensor& sin_TF, int sense) {
   const at::Tensor x_THD = x.contiguous();
   at::Tensor y_THD = at::empty_like(x_THD);
-  if (x_THD.scalar_type() == at::kDouble) rotate_all<double, double>(x_THD, cos_TF, sin_TF, sense, y_THD);
-  else if (x_THD.scalar_type() == at::kFloat) rotate_all<float, float>(x_THD, cos_TF, sin_TF, sense, y_THD);
-  else rotate_all<at::BFloat16, float>(x_THD, cos_TF, sin_TF, sense, y_THD);
+  if (x_THD.scalar_type() == at::kDouble)
+    rotate_all<double, double>(x_THD, cos_TF, sin_TF, sense, y_THD);
+  else if (x_THD.scalar_type() == at::kFloat)
+    rotate_all<float, float>(x_THD, cos_TF, sin_TF, sense, y_THD);
+  else
+    rotate_all<at::BFloat16, float>(x_THD, cos_TF, sin_TF, sense, y_THD);
   return y_THD;
 }
 
 struct Rotate : torch::autograd::Function<Rotate> {
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x_THD, const at::Tensor& cos_TF,
-                            const at::Tensor& sin_TF) {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x_THD,
+                            const at::Tensor& cos_TF, const at::Tensor& sin_TF) {
     context->save_for_backward({cos_TF, sin_TF});
     return rotated(x_THD, cos_TF, sin_TF, 1);
   }

@@ -1,5 +1,5 @@
-// Rotary positions (Su et al., 2021) in the half-split form: dimension i of the first half turns with dimension i of the
-// second by position * theta^(-2i/D). Shapes: T tokens, H heads, D head dimension, F = D/2 frequencies.
+// Rotary positions (Su et al., 2021) in the half-split form: dimension i of the first half turns with dimension i of
+// the second by position * theta^(-2i/D). Shapes: T tokens, H heads, D head dimension, F = D/2 frequencies.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,6 +1,6 @@
-// A run of transformer layers, with the embedding before them on the first stage and the final norm, head and loss after
-// them on the last. It computes on whatever tokens the caller holds, none included: a stage without tokens still builds
-// its part of the graph, so that backward passes through it and collectives inside the attention are joined.
+// A run of transformer layers, with the embedding before them on the first stage and the final norm, head and loss
+// after them on the last. It computes on whatever tokens the caller holds, none included: a stage without tokens still
+// builds its part of the graph, so that backward passes through it and collectives inside the attention are joined.
 #pragma once
 
 #include <ATen/core/Tensor.h>

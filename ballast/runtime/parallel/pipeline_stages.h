@@ -13,8 +13,8 @@ namespace ballast {
 
 class PipelineStages {
  public:
-  // layers_per_stage: of all stages of the pipeline, not only this rank's. REQUIRES: pp_rank < pp, and as many stages as
-  // a multiple of pp.
+  // layers_per_stage: of all stages of the pipeline, not only this rank's. REQUIRES: pp_rank < pp, and as many stages
+  // as a multiple of pp.
   PipelineStages(const ModelSpec& model, const std::vector<int>& layers_per_stage, int pp_rank, int pp,
                  Precision precision, std::uint64_t seed);
 

@@ -1,5 +1,5 @@
-// What a profile made by this process, on this machine, would be keyed with. `ballast profile` writes it; `ballast train`
-// compares it with the profile it was given (requirement W6).
+// What a profile made by this process, on this machine, would be keyed with. `ballast profile` writes it; `ballast
+// train` compares it with the profile it was given (requirement W6).
 #pragma once
 
 #include "ballast/ir/hardware_profile.h"

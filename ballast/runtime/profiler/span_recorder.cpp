@@ -30,9 +30,8 @@ void SpanRecorder::close() {
 std::vector<Span> SpanRecorder::take() {
   BALLAST_ASSERT(open_.empty(), "a span is still open");
   // Outer before inner where both begin at once.
-  std::stable_sort(done_.begin(), done_.end(), [](const Span& a, const Span& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
-  });
+  std::stable_sort(done_.begin(), done_.end(),
+                   [](const Span& a, const Span& b) { return a.begin != b.begin ? a.begin < b.begin : a.end > b.end; });
   return std::exchange(done_, {});
 }
 

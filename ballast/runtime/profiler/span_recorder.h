@@ -20,8 +20,8 @@ namespace ballast {
 class RankHooks {
  public:
   virtual ~RankHooks() = default;
-  virtual void compute_begins() {}                   // blocks until this rank holds its core
-  virtual void compute_ends() {}                     // gives the core to others
+  virtual void compute_begins() {}                      // blocks until this rank holds its core
+  virtual void compute_ends() {}                        // gives the core to others
   virtual void at_action(std::string_view /*what*/) {}  // "step 4: 1F3"; for the post-mortem
 };
 

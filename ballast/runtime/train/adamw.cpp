@@ -19,8 +19,9 @@ void AdamW::step(double lr, double gradient_scale) {
     if (begin == end) return;
     const auto part = [&](const at::Tensor& flat) { return std::vector<at::Tensor>{flat.slice(0, begin, end)}; };
     at::_fused_adamw_(part(parameters_.values()), part(parameters_.gradients()), part(state_.first_moment),
-                      part(state_.second_moment), {}, std::vector<at::Tensor>{at::scalar_tensor(state_.updates, at::kFloat)},
-                      lr, training_.beta1, training_.beta2, weight_decay, training_.eps, /*amsgrad=*/false,
+                      part(state_.second_moment), {},
+                      std::vector<at::Tensor>{at::scalar_tensor(state_.updates, at::kFloat)}, lr, training_.beta1,
+                      training_.beta2, weight_decay, training_.eps, /*amsgrad=*/false,
                       /*maximize=*/false);
   };
   const at::NoGradGuard no_grad;

@@ -1,5 +1,5 @@
-// AdamW (Loshchilov and Hutter, 2019) on the flat buffers of a ParameterSet: two fused calls a step, one for what decays
-// and one for what doesn't.
+// AdamW (Loshchilov and Hutter, 2019) on the flat buffers of a ParameterSet: two fused calls a step, one for what
+// decays and one for what doesn't.
 #pragma once
 
 #include <ATen/core/Tensor.h>

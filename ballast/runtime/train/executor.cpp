@@ -32,12 +32,18 @@ constexpr int kReceivesPostedAhead = 2;
 
 SpanKind span_kind(ActionKind kind) {
   switch (kind) {
-    case ActionKind::F: return SpanKind::F;
-    case ActionKind::B: return SpanKind::B;
-    case ActionKind::SEND_F: return SpanKind::SEND_F;
-    case ActionKind::RECV_F: return SpanKind::RECV_F;
-    case ActionKind::SEND_B: return SpanKind::SEND_B;
-    case ActionKind::RECV_B: return SpanKind::RECV_B;
+    case ActionKind::F:
+      return SpanKind::F;
+    case ActionKind::B:
+      return SpanKind::B;
+    case ActionKind::SEND_F:
+      return SpanKind::SEND_F;
+    case ActionKind::RECV_F:
+      return SpanKind::RECV_F;
+    case ActionKind::SEND_B:
+      return SpanKind::SEND_B;
+    case ActionKind::RECV_B:
+      return SpanKind::RECV_B;
   }
   return SpanKind::F;
 }
@@ -76,12 +82,22 @@ class StepRun {
       }
       const SpanScope scope(recorder_, span);
       switch (action.kind) {
-        case ActionKind::F: forward(action); break;
-        case ActionKind::B: backward(action); break;
-        case ActionKind::SEND_F: send(action, in_flight_.at({action.stage, action.micro_batch}).output.detach()); break;
-        case ActionKind::SEND_B: send(action, input_gradients_.at({action.stage, action.micro_batch})); break;
+        case ActionKind::F:
+          forward(action);
+          break;
+        case ActionKind::B:
+          backward(action);
+          break;
+        case ActionKind::SEND_F:
+          send(action, in_flight_.at({action.stage, action.micro_batch}).output.detach());
+          break;
+        case ActionKind::SEND_B:
+          send(action, input_gradients_.at({action.stage, action.micro_batch}));
+          break;
         case ActionKind::RECV_F:
-        case ActionKind::RECV_B: arrivals_.at(crossing_into(action)).transfer->wait(); break;
+        case ActionKind::RECV_B:
+          arrivals_.at(crossing_into(action)).transfer->wait();
+          break;
       }
     }
     BALLAST_ASSERT(in_flight_.empty(), "a micro-batch went forward and not back");
@@ -101,11 +117,20 @@ class StepRun {
   int peer(const Action& action) const {
     int stage = -1;
     switch (action.kind) {
-      case ActionKind::SEND_F: stage = action.stage + 1; break;
-      case ActionKind::RECV_F: stage = action.stage - 1; break;
-      case ActionKind::SEND_B: stage = action.stage - 1; break;
-      case ActionKind::RECV_B: stage = action.stage + 1; break;
-      default: return -1;
+      case ActionKind::SEND_F:
+        stage = action.stage + 1;
+        break;
+      case ActionKind::RECV_F:
+        stage = action.stage - 1;
+        break;
+      case ActionKind::SEND_B:
+        stage = action.stage - 1;
+        break;
+      case ActionKind::RECV_B:
+        stage = action.stage + 1;
+        break;
+      default:
+        return -1;
     }
     return plan_.schedule.rank_of_stage(stage);
   }
@@ -118,8 +143,8 @@ class StepRun {
   std::uint32_t tag(const Crossing& crossing) const {
     const auto& [kind, stage, micro_batch] = crossing;
     const int direction = kind == ActionKind::F ? 0 : 1;
-    return static_cast<std::uint32_t>((direction * plan_.schedule.num_stages() + stage) *
-                                          plan_.schedule.num_micro_batches + micro_batch);
+    return static_cast<std::uint32_t>(
+        (direction * plan_.schedule.num_stages() + stage) * plan_.schedule.num_micro_batches + micro_batch);
   }
 
   std::vector<std::int64_t> crossing_shape(int micro_batch) const {
@@ -234,17 +259,17 @@ StepLoss Executor::run(const StepPlan& plan) {
   for (const Parameter& parameter : model_.parameters().parameters()) {
     if (!parameter.tied) continue;
     hooks_.at_action(where + "REDUCE_TIED");
-    const SpanScope scope(recorder_, {.kind = SpanKind::REDUCE_TIED,
-                                      .bytes = static_cast<Bytes>(parameter.gradient.nbytes()),
-                                      .axis = Axis::tied});
+    const SpanScope scope(
+        recorder_,
+        {.kind = SpanKind::REDUCE_TIED, .bytes = static_cast<Bytes>(parameter.gradient.nbytes()), .axis = Axis::tied});
     mesh_.tied->all_reduce(parameter.gradient);
   }
   {
     hooks_.at_action(where + "REDUCE_GRAD");
     const at::Tensor gradients = model_.parameters().gradients();
-    const SpanScope scope(recorder_, {.kind = SpanKind::REDUCE_GRAD,
-                                      .bytes = static_cast<Bytes>(gradients.nbytes()),
-                                      .axis = Axis::dp_cp});
+    const SpanScope scope(
+        recorder_,
+        {.kind = SpanKind::REDUCE_GRAD, .bytes = static_cast<Bytes>(gradients.nbytes()), .axis = Axis::dp_cp});
     mesh_.dp_cp->all_reduce(gradients);
     step.finish_sends();  // their receivers have them by now or soon; the time is communication, not work
   }

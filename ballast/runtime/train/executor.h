@@ -17,7 +17,7 @@ namespace ballast {
 
 // Loss of the micro-batches whose last stage this rank holds.
 struct StepLoss {
-  double sum = 0;                          // over this rank's labels, divided by the step's number of labels
+  double sum = 0;                             // over this rank's labels, divided by the step's number of labels
   std::vector<int> micro_batches_not_finite;  // whose loss is NaN or infinite
 };
 

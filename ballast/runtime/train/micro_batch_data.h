@@ -12,7 +12,8 @@
 
 namespace ballast {
 
-// Fills `out` with tokens [begin, begin + out.size()) of corpus document `id`. Throws UserError where they do not exist.
+// Fills `out` with tokens [begin, begin + out.size()) of corpus document `id`. Throws UserError where they do not
+// exist.
 using TokenReader = std::function<void(std::int64_t id, Tokens begin, std::span<std::int64_t> out)>;
 
 inline constexpr std::int64_t kIgnoreLabel = -100;

@@ -73,9 +73,8 @@ TrainOutcome Trainer::train(StepSource& source, std::int64_t first_step, TrainOb
     {
       hooks_.at_action(where + "REDUCE_NORM");
       if (mesh_.at.dp != 0 || mesh_.at.cp != 0) sums[1] = 0.0;
-      const SpanScope scope(recorder_, {.kind = SpanKind::REDUCE_NORM,
-                                        .bytes = static_cast<Bytes>(sums.nbytes()),
-                                        .axis = Axis::world});
+      const SpanScope scope(
+          recorder_, {.kind = SpanKind::REDUCE_NORM, .bytes = static_cast<Bytes>(sums.nbytes()), .axis = Axis::world});
       mesh_.world->all_reduce(sums);
     }
     StepResult result{.step = plan.step};
@@ -147,15 +146,14 @@ Trainer::Agreement Trainer::agree(const SourcedStep* next, Seconds work, Seconds
   slot[kFixed + world.size() + world.rank()] = wait;
   {
     hooks_.at_action("agree on the next plan");
-    const SpanScope scope(recorder_, {.kind = SpanKind::CONTROL,
-                                      .bytes = static_cast<Bytes>(exchanged.nbytes()),
-                                      .axis = Axis::world});
+    const SpanScope scope(
+        recorder_, {.kind = SpanKind::CONTROL, .bytes = static_cast<Bytes>(exchanged.nbytes()), .axis = Axis::world});
     world.all_reduce(exchanged, ReduceOp::max);
   }
   if (slot[0] != -slot[2] || slot[1] != -slot[3]) {
-    const at::Tensor digests = world.all_gather_rows(
-        at::full({1}, static_cast<std::int64_t>(digest), at::kLong),
-        std::vector<std::int64_t>(static_cast<std::size_t>(world.size()), 1));
+    const at::Tensor digests =
+        world.all_gather_rows(at::full({1}, static_cast<std::int64_t>(digest), at::kLong),
+                              std::vector<std::int64_t>(static_cast<std::size_t>(world.size()), 1));
     std::string text = "ranks have different plans for the next step:";
     for (int rank = 0; rank < world.size(); ++rank) {
       const auto theirs = static_cast<std::uint64_t>(digests[rank].item<std::int64_t>());

@@ -1,6 +1,6 @@
 // The training loop of one rank: takes step plans from a source, has each executed, clips, steps the optimizer, and
-// agrees with the other ranks once a step on what comes next. It knows no packer, no cost model and no file format; what
-// it learns goes to a TrainObserver.
+// agrees with the other ranks once a step on what comes next. It knows no packer, no cost model and no file format;
+// what it learns goes to a TrainObserver.
 //
 // Safety: ranks compare digests of the next plan before they exchange any tensor; a loss or gradient that is not finite
 // stops every rank before the optimizer moves; a request to stop is honoured by all ranks after the same step.
@@ -24,8 +24,8 @@ struct StepResult {
   double grad_norm = 0;  // before clipping
   double lr = 0;
   Seconds step_seconds = 0;
-  Seconds recording_seconds = 0;      // this rank's, spent on keeping its timeline
-  Seconds stall_seconds = 0;          // this rank's, waiting for the next plan
+  Seconds recording_seconds = 0;           // this rank's, spent on keeping its timeline
+  Seconds stall_seconds = 0;               // this rank's, waiting for the next plan
   std::vector<Seconds> work_seconds = {};  // by rank: computing
   std::vector<Seconds> wait_seconds = {};  // by rank: blocked on another rank
 };
@@ -48,8 +48,8 @@ class Trainer {
  public:
   // All references outlive the trainer. `stop_requested` is asked once a step. `save` writes a checkpoint; it is called
   // on every rank at the same step with the steps done and the source's state after the last of them.
-  Trainer(PipelineStages& model, AdamW& optimizer, Mesh& mesh, SpanRecorder& recorder, RankHooks& hooks, TokenReader read,
-          TrainingSpec training, std::function<bool()> stop_requested,
+  Trainer(PipelineStages& model, AdamW& optimizer, Mesh& mesh, SpanRecorder& recorder, RankHooks& hooks,
+          TokenReader read, TrainingSpec training, std::function<bool()> stop_requested,
           std::function<void(std::int64_t steps_done, const std::string& source_state)> save);
 
   // Runs steps first_step .. training.steps - 1, or until stopped or out of data; then saves. Throws RunError naming

@@ -59,9 +59,8 @@ Result by_engine(const Inputs& in, const ShardPlan& plan) {
     const Inputs local{in.q.index_select(0, rows), in.k.index_select(0, rows), in.v.index_select(0, rows),
                        in.dout.index_select(0, rows)};
     const ContextAttention attention(plan, cp, recorder, 0, 0);
-    const Result result = differentiate(local, [&](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-      return attention(0, q, k, v);
-    });
+    const Result result = differentiate(
+        local, [&](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) { return attention(0, q, k, v); });
     whole.out.index_copy_(0, rows, result.out);  // ranks write to rows of their own
     whole.dq.index_copy_(0, rows, result.dq);
     whole.dk.index_copy_(0, rows, result.dk);
@@ -110,9 +109,9 @@ struct Case {
 
 // Documents shorter than the degree, of no token, ranks with nothing; then blocks of several kernel tiles.
 const std::vector<Case> kCases = {
-    {{0}, 2, 1},          {{0, 0, 0}, 3, 1},         {{0, 1}, 4, 1},           {{0, 7}, 2, 2},
-    {{0, 3}, 4, 1},       {{0, 9, 10}, 1, 10},       {{0, 4, 8}, 2, 2},        {{0, 4, 4, 16}, 2, 3},
-    {{0, 700}, 1, 700},   {{0, 1, 600, 1300}, 3, 97}, {{0, 33, 1300}, 2, 650}, {{0, 1030}, 5, 206},
+    {{0}, 2, 1},        {{0, 0, 0}, 3, 1},          {{0, 1}, 4, 1},          {{0, 7}, 2, 2},
+    {{0, 3}, 4, 1},     {{0, 9, 10}, 1, 10},        {{0, 4, 8}, 2, 2},       {{0, 4, 4, 16}, 2, 3},
+    {{0, 700}, 1, 700}, {{0, 1, 600, 1300}, 3, 97}, {{0, 33, 1300}, 2, 650}, {{0, 1030}, 5, 206},
 };
 
 TEST(ContextAttention, EqualsTheReferenceInFloat32) {

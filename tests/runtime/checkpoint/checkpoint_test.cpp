@@ -30,8 +30,14 @@ class Checkpoint : public testing::Test {
   }
 
   static CheckpointManifest manifest_at(std::int64_t step) {
-    return {.step = step, .model = "m", .precision = "float32", .layout = "dp 1", .corpus = "c", .seed = 1,
-            .source_state = "{\"held\":[1]}", .tensors = {}};
+    return {.step = step,
+            .model = "m",
+            .precision = "float32",
+            .layout = "dp 1",
+            .corpus = "c",
+            .seed = 1,
+            .source_state = "{\"held\":[1]}",
+            .tensors = {}};
   }
 
   // Rank 2 of 3 owns nothing, as every rank of dp > 0 does.

@@ -85,7 +85,8 @@ TEST_P(Collectives, AllGatherPutsUnevenRowsInRankOrder) {
     // Rows 0, 3, 6, ... also with nothing on the last rank, and with nothing anywhere.
     for (const int kind : {0, 1, 2}) {
       std::vector<std::int64_t> rows;
-      for (int rank = 0; rank < size(); ++rank) rows.push_back(kind == 0 ? rank * 3 : kind == 1 ? size() - 1 - rank : 0);
+      for (int rank = 0; rank < size(); ++rank)
+        rows.push_back(kind == 0 ? rank * 3 : kind == 1 ? size() - 1 - rank : 0);
       std::vector<at::Tensor> expected;
       for (int rank = 0; rank < size(); ++rank) {
         expected.push_back(tensor_of(rank, {rows[static_cast<std::size_t>(rank)], 2, 3}, type));
@@ -104,7 +105,8 @@ TEST_P(Collectives, ReduceScatterLeavesEachRankTheSumOfItsRows) {
     const at::Tensor mine = group.reduce_scatter_rows(tensor_of(group.rank(), {total, 5}, type), rows);
     at::Tensor expected = at::zeros({total, 5}, at::kDouble);
     for (int rank = 0; rank < size(); ++rank) expected += tensor_of(rank, {total, 5}, at::kDouble);
-    EXPECT_TRUE(at::equal(mine.to(at::kDouble), expected.split_with_sizes(rows)[static_cast<std::size_t>(group.rank())]));
+    EXPECT_TRUE(
+        at::equal(mine.to(at::kDouble), expected.split_with_sizes(rows)[static_cast<std::size_t>(group.rank())]));
     EXPECT_EQ(mine.scalar_type(), type);
   });
 }

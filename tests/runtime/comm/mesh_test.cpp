@@ -43,8 +43,8 @@ INSTANTIATE_TEST_SUITE_P(Dims, MeshOf,
                          testing::Values(ParallelDims{1, 1, 1}, ParallelDims{2, 1, 1}, ParallelDims{1, 4, 1},
                                          ParallelDims{1, 1, 3}, ParallelDims{2, 2, 2}, ParallelDims{1, 4, 2}),
                          [](const auto& instance) {
-                           return "dp" + std::to_string(instance.param.dp) + "pp" + std::to_string(instance.param.pp) + "cp" +
-                                  std::to_string(instance.param.cp);
+                           return "dp" + std::to_string(instance.param.dp) + "pp" + std::to_string(instance.param.pp) +
+                                  "cp" + std::to_string(instance.param.cp);
                          });
 
 TEST(ThreadRanks, RethrowTheErrorThatCameFirst) {

@@ -90,7 +90,8 @@ TEST(CoreLease, DoesNotLetAGreedyRankOvertakeOneThatWaits) {
     served = true;
     leases.give(0);
   });
-  // Gives and takes at once, again and again: the other comes in between although it never finds the core free for long.
+  // Gives and takes at once, again and again: the other comes in between although it never finds the core free for
+  // long.
   bool still_waiting = true;
   for (int i = 0; i < 1'000'000 && still_waiting; ++i) {
     leases.give(0);

@@ -25,8 +25,8 @@ namespace {
 using testing_support::Subprocess;
 
 Subprocess start(int num_ranks, double timeout, const std::string& mode, int faulty_rank = -1) {
-  return Subprocess({BALLAST_RANKS_PROGRAM, std::to_string(num_ranks), std::to_string(timeout), mode,
-                     std::to_string(faulty_rank)});
+  return Subprocess(
+      {BALLAST_RANKS_PROGRAM, std::to_string(num_ranks), std::to_string(timeout), mode, std::to_string(faulty_rank)});
 }
 
 std::vector<std::string> last_lines(const std::string& text, std::size_t count) {

@@ -70,7 +70,8 @@ TEST(PostMortem, GivesAUsersFaultAsOneLine) {
 
 TEST(PostMortem, DoesNotFloodThePersonWithConsequences) {
   std::vector<RankEnd> ends = {end_of(0, How::killed, SIGKILL, RankOutcome::running)};
-  for (int rank = 1; rank < 100; ++rank) ends.push_back(end_of(rank, How::exited, 1, RankOutcome::lost_peer, "lost", 1));
+  for (int rank = 1; rank < 100; ++rank)
+    ends.push_back(end_of(rank, How::exited, 1, RankOutcome::lost_peer, "lost", 1));
   EXPECT_LE(examine(ends).lines.size(), 12U);
 }
 

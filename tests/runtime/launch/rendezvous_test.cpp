@@ -71,9 +71,8 @@ TEST(Rendezvous, ReadsOpenMpi) {
 }
 
 TEST(Rendezvous, AsksForTheMasterWhereOpenMpiSpansHosts) {
-  Environment environment = {{"OMPI_COMM_WORLD_RANK", "1"},
-                             {"OMPI_COMM_WORLD_SIZE", "4"},
-                             {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+  Environment environment = {
+      {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
   EXPECT_NE(error_of(environment).find("mpirun -x MASTER_ADDR="), std::string::npos);
   environment["MASTER_ADDR"] = "10.0.0.7";
   EXPECT_EQ(rank_identity(environment)->master_address, "10.0.0.7");
@@ -112,8 +111,11 @@ TEST(Rendezvous, ReadsSlurm) {
 }
 
 TEST(Rendezvous, PrefersWhatWasSetForThisProcessToTheJobAroundIt) {
-  const auto identity = rank_identity(
-      {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"BALLAST_LAUNCHER", "ballast"}});
+  const auto identity = rank_identity({{"RANK", "0"},
+                                       {"WORLD_SIZE", "2"},
+                                       {"SLURM_PROCID", "0"},
+                                       {"SLURM_NTASKS", "1"},
+                                       {"BALLAST_LAUNCHER", "ballast"}});
   EXPECT_EQ(identity->world_size, 2);
   EXPECT_EQ(identity->launcher, "ballast");
 }
@@ -124,10 +126,12 @@ TEST(Rendezvous, SaysWhichVariableIsMissingOrWrong) {
   EXPECT_NE(error_of({{"SLURM_PROCID", "0"}}).find("SLURM_STEP_NUM_TASKS is not"), std::string::npos);
   EXPECT_NE(error_of({{"RANK", "2"}, {"WORLD_SIZE", "2"}}).find("RANK=2 but WORLD_SIZE=2"), std::string::npos);
   for (const char* bad : {"-1", "two", "1x", "1.5", "99999999999"}) {
-    EXPECT_NE(error_of({{"RANK", bad}, {"WORLD_SIZE", "2"}}).find(std::string("RANK=") + bad), std::string::npos) << bad;
+    EXPECT_NE(error_of({{"RANK", bad}, {"WORLD_SIZE", "2"}}).find(std::string("RANK=") + bad), std::string::npos)
+        << bad;
   }
   EXPECT_NE(error_of({{"RANK", "0"}, {"WORLD_SIZE", "0"}}).find("WORLD_SIZE=0"), std::string::npos);
-  EXPECT_NE(error_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "2"}}).find("LOCAL_RANK=2"), std::string::npos);
+  EXPECT_NE(error_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "2"}}).find("LOCAL_RANK=2"),
+            std::string::npos);
   EXPECT_NE(error_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "70000"}}).find("MASTER_PORT=70000"),
             std::string::npos);
 }

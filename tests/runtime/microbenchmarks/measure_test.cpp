@@ -12,7 +12,12 @@ namespace {
 
 MeasureOptions small(Precision precision) {
   MeasureOptions options;
-  options.model = {.num_layers = 3, .hidden_dim = 8, .num_heads = 2, .num_kv_heads = 1, .head_dim = 4, .ffn_dim = 8,
+  options.model = {.num_layers = 3,
+                   .hidden_dim = 8,
+                   .num_heads = 2,
+                   .num_kv_heads = 1,
+                   .head_dim = 4,
+                   .ffn_dim = 8,
                    .vocab_size = 16};
   options.precision = precision;
   options.longest_document = 300;

@@ -101,7 +101,9 @@ INSTANTIATE_TEST_SUITE_P(Precision, Fused, ::testing::Values(at::kDouble, at::kF
 TEST(Rotation, KeepsScoresDependentOnDistanceOnly) {
   const at::Tensor x = draw({1, 1, 8}, at::kDouble, 1), y = draw({1, 1, 8}, at::kDouble, 2);
   const auto score = [&](std::int64_t a, std::int64_t b) {
-    const auto at_position = [](std::int64_t p) { return rotary_table(at::full({1}, p, at::kLong), 8, 10000.0, at::kDouble); };
+    const auto at_position = [](std::int64_t p) {
+      return rotary_table(at::full({1}, p, at::kLong), 8, 10000.0, at::kDouble);
+    };
     return (rotate(x, at_position(a)) * rotate(y, at_position(b))).sum().item<double>();
   };
   EXPECT_NEAR(score(5, 3), score(1002, 1000), 1e-9);

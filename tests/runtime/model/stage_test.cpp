@@ -12,8 +12,14 @@ namespace ballast {
 namespace {
 
 ModelSpec small_model(bool tied) {
-  return {.num_layers = 4, .hidden_dim = 16, .num_heads = 4, .num_kv_heads = 2, .head_dim = 8, .ffn_dim = 24,
-          .vocab_size = 17, .tied_head = tied};
+  return {.num_layers = 4,
+          .hidden_dim = 16,
+          .num_heads = 4,
+          .num_kv_heads = 2,
+          .head_dim = 8,
+          .ffn_dim = 24,
+          .vocab_size = 17,
+          .tied_head = tied};
 }
 
 // One document, causal.
@@ -52,7 +58,8 @@ TEST(Stage, GivesTheSameLossAndGradientsHoweverTheLayersAreSplit) {
     EXPECT_DOUBLE_EQ(loss.item<double>(), split_loss.item<double>());
     for (const ParameterSet* part : {&ends, &middle}) {
       for (const Parameter& parameter : part->parameters()) {
-        EXPECT_TRUE(at::allclose(parameter.gradient, whole.at(parameter.name).gradient, 1e-12, 1e-14)) << parameter.name;
+        EXPECT_TRUE(at::allclose(parameter.gradient, whole.at(parameter.name).gradient, 1e-12, 1e-14))
+            << parameter.name;
         EXPECT_TRUE(at::equal(parameter.value, whole.at(parameter.name).value)) << parameter.name;
       }
     }
@@ -65,7 +72,10 @@ TEST(Stage, WithoutTokensHasZeroLossAndABackwardThatWorks) {
   ParameterSet parameters(model, layers, Precision::float32, 3);
   const Stage stage(model, layers[0], parameters);
   int calls = 0;
-  const auto nothing = [&](int, const at::Tensor& q, const at::Tensor&, const at::Tensor&) { ++calls; return q * 1; };
+  const auto nothing = [&](int, const at::Tensor& q, const at::Tensor&, const at::Tensor&) {
+    ++calls;
+    return q * 1;
+  };
   const at::Tensor none = at::empty({0}, at::kLong);
   const at::Tensor loss = stage.loss(stage.forward(none, none, nothing), none);
   torch::autograd::backward({loss}, {});

@@ -7,7 +7,12 @@
 namespace ballast {
 namespace {
 
-const ModelSpec kModel{.num_layers = 1, .hidden_dim = 8, .num_heads = 2, .num_kv_heads = 1, .head_dim = 4, .ffn_dim = 12,
+const ModelSpec kModel{.num_layers = 1,
+                       .hidden_dim = 8,
+                       .num_heads = 2,
+                       .num_kv_heads = 1,
+                       .head_dim = 4,
+                       .ffn_dim = 12,
                        .vocab_size = 11};
 
 TEST(AdamW, EqualsTheReferenceAndDecaysMatricesOnly) {

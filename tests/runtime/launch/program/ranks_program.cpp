@@ -3,6 +3,7 @@
 // Started by another launcher (torchrun) it is one rank of it.
 #include <ATen/ATen.h>
 
+#include <unistd.h>
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -11,7 +12,6 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <unistd.h>
 
 #include "ballast/base/error.h"
 #include "ballast/runtime/comm/mesh.h"
