@@ -211,7 +211,6 @@ void run_rank(RankSession& session, const TrainOptions& options, const std::stri
   }
   mesh.world->barrier();  // all timelines are written
   if (rank == 0) finish_run(setup, session, outcome, last_state, command, options);
-  session.leave();
 }
 
 int launch_or_run(const TrainOptions& options, const std::vector<std::string>& arguments) {

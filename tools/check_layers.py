@@ -41,6 +41,7 @@ for folder, runtime_folders in {
     "parallel": ["comm", "model", "attention", "profiler"],
     "checkpoint": ["comm", "model"],
     "train": ["comm", "model", "profiler", "attention", "launch", "parallel", "checkpoint"],
+    "microbenchmarks": ["comm", "model", "profiler", "attention", "launch", "train"],
 }.items():
     ALLOWED[f"runtime/{folder}"] = RUNTIME_READS + [f"runtime/{name}" for name in runtime_folders]
 

@@ -9,7 +9,7 @@
 
 #include "ballast/base/error.h"
 #include "ballast/runtime/comm/communicator.h"
-#include "subprocess.h"
+#include "tests/runtime/launch/subprocess.h"
 
 namespace ballast {
 namespace {
