@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <ctime>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -17,6 +18,7 @@
 #include "ballast/io/run_toml.h"
 #include "ballast/runtime/launch/cores.h"
 #include "ballast/runtime/microbenchmarks/measure.h"
+#include "ballast/runtime/profiler/profile_key.h"
 #include "ballast/runtime/train/allocator.h"
 #include "cli/verbs.h"
 
@@ -31,6 +33,7 @@ struct ProfileOptions {
   std::string model = "tiny";
   std::string precision = "float32";
   int threads = 1;
+  bool if_needed = false;
   bool json = false;
   bool quiet = false;
 };
@@ -104,6 +107,14 @@ void print_points(const HardwareProfile& profile) {
 void run(const ProfileOptions& options) {
   configure_allocator();
   const MeasureOptions measure = options.run.empty() ? options_of_flags(options) : options_of_run(options);
+  if (options.if_needed && std::filesystem::exists(options.out)) {
+    const HardwareProfile kept = read_hardware_profile(options.out);
+    const ProfileKey key = key_of_this_machine(measure.model, measure.precision, measure.threads);
+    if (differences(kept.key, key).empty()) {
+      if (!options.quiet && !options.json) fmt::print("{}: of this machine and model already\n", options.out);
+      return;
+    }
+  }
   AtomicFile file(options.out);  // before the work: a path that can't be written is known at once
   const bool shown = !options.quiet && ::isatty(STDERR_FILENO) == 1;
   HardwareProfile profile = measure_profile(measure, [&](const std::string& what, double share) {
@@ -150,6 +161,7 @@ void add_profile(CLI::App& app) {
   verb->add_option("--threads", options->threads, "Compute threads of a rank")
       ->capture_default_str()
       ->excludes(run_option);
+  verb->add_flag("--if-needed", options->if_needed, "Keep FILE where it is of this machine and model already");
   verb->add_flag("--json", options->json, "Print the profile as one JSON object");
   verb->add_flag("--quiet", options->quiet, "Print nothing but errors");
   verb->footer("Example:\n  ballast profile --model tiny --precision float32 --out profile.json");

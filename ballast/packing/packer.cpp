@@ -6,11 +6,12 @@
 
 namespace ballast {
 
-std::vector<std::string> packer_names() { return {"plain", "fixed-greedy", "wlb"}; }
+std::vector<std::string> packer_names() { return {"plain", "next-fit", "fixed-greedy", "wlb"}; }
 
 std::unique_ptr<Packer> make_packer(const PackingSpec& spec, const CostModel& cost) {
   require_valid(spec.violations(), "packing");
   if (spec.packer == "plain") return make_plain_packer(spec);
+  if (spec.packer == "next-fit") return make_next_fit_packer(spec);
   if (spec.packer == "fixed-greedy") return make_fixed_greedy_packer(spec);
   if (spec.packer == "wlb") return make_wlb_packer(spec, cost);
   const std::string near = nearest_name(spec.packer, packer_names());

@@ -11,7 +11,7 @@ namespace {
 
 class PlainPacker final : public Packer {
  public:
-  explicit PlainPacker(const PackingSpec& spec) : spec_(spec) {}
+  PlainPacker(const PackingSpec& spec, bool cuts) : spec_(spec), cuts_(cuts) {}
 
   std::vector<PackedStep> add(std::vector<Document> batch) override {
     ++state_.batches_taken;
@@ -63,7 +63,7 @@ class PlainPacker final : public Packer {
     while (at < state_.pending.size() && room > 0) {
       Document& next = state_.pending[at];
       if (next.length > room) {
-        window.documents.push_back(cut_front(next, room, state_.counts));
+        if (cuts_) window.documents.push_back(cut_front(next, room, state_.counts));
         break;
       }
       room -= next.length;
@@ -74,12 +74,19 @@ class PlainPacker final : public Packer {
   }
 
   PackingSpec spec_;
+  bool cuts_;  // the document that crosses a window's end; otherwise it opens the next window whole
   PackerState state_;
   Tokens pending_tokens_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Packer> make_plain_packer(const PackingSpec& spec) { return std::make_unique<PlainPacker>(spec); }
+std::unique_ptr<Packer> make_plain_packer(const PackingSpec& spec) {
+  return std::make_unique<PlainPacker>(spec, /*cuts=*/true);
+}
+
+std::unique_ptr<Packer> make_next_fit_packer(const PackingSpec& spec) {
+  return std::make_unique<PlainPacker>(spec, /*cuts=*/false);
+}
 
 }  // namespace ballast

@@ -10,4 +10,8 @@ namespace ballast {
 
 std::unique_ptr<Packer> make_plain_packer(const PackingSpec& spec);
 
+// Next fit: the same, but documents stay whole. One that does not fit what is left of a window opens the next, so
+// windows are not full. The fair baseline where documents may not be cut.
+std::unique_ptr<Packer> make_next_fit_packer(const PackingSpec& spec);
+
 }  // namespace ballast

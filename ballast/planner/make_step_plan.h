@@ -27,7 +27,7 @@ struct StepPlanSettings {
   PipelineAssignment assignment = PipelineAssignment::balanced;
 };
 
-// contiguous for the plain packer, balanced for the others. REQUIRES: the run has no violations.
+// contiguous for the plain and next-fit packers, balanced for the others. REQUIRES: the run has no violations.
 StepPlanSettings step_plan_settings(const RunSpec& run);
 
 // Every pipeline runs the same number of micro-batches: where dp does not divide N, the last are empty. Throws

@@ -39,6 +39,13 @@ TEST(PlainPacker, ADocumentCutAtTheEndOfAStepIsNotLate) {
   EXPECT_EQ(steps[1].micro_batches[0].documents[0].due_step, 1);
 }
 
+TEST(NextFitPacker, KeepsDocumentsWholeInArrivalOrder) {
+  const auto steps = pack_all(spec_of("next-fit", 10, 2), *kSquares, {7, 6, 3, 7, 4});
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(lengths_of(steps[0]), (Lengths{{7}, {6, 3}}));
+  EXPECT_EQ(lengths_of(steps[1]), (Lengths{{7}, {4}}));
+}
+
 TEST(FixedGreedyPacker, BalancesTheSumOfSquaresOfWholeDocuments) {
   const auto steps = pack_all(spec_of("fixed-greedy", 10, 2), *kSquares, {6, 1, 5, 2, 3, 3});
   ASSERT_EQ(steps.size(), 1u);
@@ -181,7 +188,7 @@ TEST(MakePacker, NamesTheNearestPacker) {
     FAIL() << "an unknown packer was made";
   } catch (const UserError& error) {
     EXPECT_STREQ(error.what(),
-                 "packing: packer = \"plian\": must be one of plain, fixed-greedy, wlb; did you mean \"plain\"?");
+                 "packing: packer = \"plian\": must be one of plain, next-fit, fixed-greedy, wlb; did you mean \"plain\"?");
   }
 }
 
