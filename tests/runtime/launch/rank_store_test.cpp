@@ -92,6 +92,8 @@ TEST(RankProcesses, MeetWithoutALauncherOfOurs) {
   EXPECT_NE(first.output().find("step 5\ndone: "), std::string::npos) << first.output();
 }
 
+std::ptrdiff_t num_lines(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+
 TEST(RankProcesses, GiveTheirErrorThemselvesWithoutALauncherOfOurs) {
   const std::string port = std::to_string(free_port());
   testing_support::Subprocess alone({BALLAST_RANKS_PROGRAM, "0", "1", "run"},
@@ -99,13 +101,13 @@ TEST(RankProcesses, GiveTheirErrorThemselvesWithoutALauncherOfOurs) {
   EXPECT_EQ(alone.wait(60), 1);
   EXPECT_NE(alone.errors().find("ballast: rank 0: "), std::string::npos) << alone.errors();
   EXPECT_NE(alone.errors().find("no answer from rank 1 within 1 s"), std::string::npos) << alone.errors();
-  EXPECT_EQ(std::count(alone.errors().begin(), alone.errors().end(), '\n'), 1) << alone.errors();
+  EXPECT_EQ(num_lines(alone.errors()), 1) << alone.errors();
   testing_support::Subprocess unserved({BALLAST_RANKS_PROGRAM, "0", "1", "run"},
                                        {"RANK=1", "WORLD_SIZE=2", "MASTER_PORT=" + port});
   EXPECT_EQ(unserved.wait(60), 1);
   EXPECT_NE(unserved.errors().find("ballast: rank 1: store at 127.0.0.1:" + port), std::string::npos)
       << unserved.errors();
-  EXPECT_EQ(std::count(unserved.errors().begin(), unserved.errors().end(), '\n'), 1) << unserved.errors();
+  EXPECT_EQ(num_lines(unserved.errors()), 1) << unserved.errors();
   testing_support::Subprocess wrong({BALLAST_RANKS_PROGRAM, "0", "1", "run"}, {"RANK=2", "WORLD_SIZE=2"});
   EXPECT_EQ(wrong.wait(60), 2);
   EXPECT_NE(wrong.errors().find("RANK=2 but WORLD_SIZE=2"), std::string::npos) << wrong.errors();
