@@ -1,12 +1,9 @@
-"""What Python tests share: the program under test and how to run it."""
+"""What Python tests share: how to run the program under test."""
 
 import subprocess
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parent.parent
-PROGRAM = ROOT / "build" / "ballast"
+from program import PROGRAM
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ import re
 import subprocess
 
 import pytest
-from conftest import PROGRAM
+from program import PROGRAM
+from refusal import assert_refused
 
 
 def help_of(*verb):
@@ -30,15 +31,6 @@ def options(*verb):
 
 
 every_verb = pytest.mark.parametrize("verb", verbs(), ids=" ".join)
-
-
-def assert_refused(done, *mentions):
-    """Exit 2, nothing on stdout and one line on stderr that mentions each of `mentions`."""
-    assert done.returncode == 2, done.stderr
-    assert done.stdout == ""
-    assert len(done.stderr.splitlines()) == 1, done.stderr
-    for mention in mentions:
-        assert mention in done.stderr
 
 
 def test_help_lists_the_verbs(ballast):

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import PROGRAM, ROOT
+from program import PROGRAM, ROOT
 
 TOKENIZER = """
 import sys

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from test_contract import assert_refused
+from refusal import assert_refused
 
 
 def lines(values):

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from conftest import ROOT
+from program import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 

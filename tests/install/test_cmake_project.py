@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from conftest import ROOT
+from program import ROOT
 
 
 def run(*command):

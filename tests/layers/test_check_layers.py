@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT
+from program import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
 import check_layers

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import ROOT
+from program import ROOT
 
 PYTHON = """
 if [ "$2" = venv ]; then mkdir -p .venv/bin && cp "$0" .venv/bin/python; exit; fi

@@ -3,13 +3,12 @@
 import json
 import os
 import random
-import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from conftest import PROGRAM
+from program import PROGRAM
 
 RUN_TOML = """
 [run]
@@ -99,37 +98,3 @@ class Training:
 @pytest.fixture
 def training(tmp_path, corpus):
     return Training(tmp_path, corpus)
-
-
-def processes_in(folder):
-    """Process ids whose working folder is `folder`: the ranks of a run there."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            if Path(os.readlink(entry / "cwd")) == Path(folder) and "State:\tZ" not in (entry / "status").read_text():
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return sorted(found)
-
-
-def rank_process(folder, rank):
-    """The process id of a rank, by the RANK in its environment."""
-    for pid in processes_in(folder):
-        try:
-            if f"RANK={rank}\0".encode() in b"\0" + Path(f"/proc/{pid}/environ").read_bytes():
-                variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-                if f"RANK={rank}".encode() in variables:
-                    return pid
-        except OSError:
-            continue
-    raise AssertionError(f"no process of rank {rank}")
-
-
-def send(pid, what):
-    os.kill(pid, what)
-
-
-__all__ = ["processes_in", "rank_process", "send", "signal"]

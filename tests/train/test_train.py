@@ -5,24 +5,16 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
-from conftest import PROGRAM, ROOT
-from train.conftest import processes_in, rank_process
+from program import PROGRAM, ROOT
+from refusal import assert_refused
+from rank_processes import processes_in, rank_process
 
 
 def last_lines(text, number=3):
     return "\n".join(text.strip().splitlines()[-number:])
-
-
-def assert_refused(done, *mentions):
-    assert done.returncode == 2, done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    for mention in mentions:
-        assert mention in done.stderr
 
 
 def test_trains_on_one_rank_and_leaves_a_run_folder(training):
