@@ -8,6 +8,7 @@
 #include "ballast/io/atomic_file.h"
 #include "ballast/io/profile_json.h"
 #include "ballast/io/run_toml.h"
+#include "ballast/packing/oversize.h"
 #include "ballast/packing/packer.h"
 #include "ballast/runtime/checkpoint/checkpoint.h"
 #include "ballast/runtime/profiler/profile_key.h"
@@ -56,6 +57,12 @@ RunSetup set_up_run(const RunRequest& request, int threads) {
     throw UserError(
         fmt::format("{}: [model] vocab_size = {} is less than the corpus's {}: some tokens would lie outside", where,
                     spec.model.vocab_size, vocabulary));
+  }
+
+  if (spec.packing.oversize == Oversize::refuse && request.plan_file.empty()) {  // before anything runs
+    for (std::int64_t id = 0; id < setup.corpus->num_documents(); ++id) {
+      require_fits(spec.packing, {.id = id, .length = setup.corpus->length(id)});
+    }
   }
 
   if (!spec.profile.empty()) {

@@ -14,7 +14,9 @@ StepPlanSettings step_plan_settings(const RunSpec& run) {
           .schedule = run.schedule,
           .stage_layers = layers_per_stage(run.model.num_layers, run.parallel.pp * run.schedule.virtual_stages),
           .sharding = run.sharding,
-          .assignment = run.packing.packer == "plain" || run.packing.packer == "next-fit" ? PipelineAssignment::contiguous : PipelineAssignment::balanced};
+          .assignment = run.packing.packer == "plain" || run.packing.packer == "next-fit"
+                            ? PipelineAssignment::contiguous
+                            : PipelineAssignment::balanced};
 }
 
 std::vector<std::vector<std::size_t>> assign_balanced(const std::vector<Seconds>& seconds, int pipelines) {

@@ -187,8 +187,9 @@ TEST(MakePacker, NamesTheNearestPacker) {
     make_packer(spec_of("plian", 8, 1), *kSquares);
     FAIL() << "an unknown packer was made";
   } catch (const UserError& error) {
-    EXPECT_STREQ(error.what(),
-                 "packing: packer = \"plian\": must be one of plain, next-fit, fixed-greedy, wlb; did you mean \"plain\"?");
+    EXPECT_STREQ(
+        error.what(),
+        "packing: packer = \"plian\": must be one of plain, next-fit, fixed-greedy, wlb; did you mean \"plain\"?");
   }
 }
 

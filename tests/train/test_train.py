@@ -219,8 +219,8 @@ def test_says_in_one_line_that_the_port_is_in_use(training):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        done = training(env=dict(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1",
-                                 MASTER_PORT=str(port)))
+        done = training(env=dict(RANK="0", WORLD_SIZE="2", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1",
+                                 MASTER_PORT=str(port)), parallel__dp=2)
     assert done.returncode in (1, 2)
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert str(port) in done.stderr and "in use" in done.stderr
