@@ -3,7 +3,7 @@
 
   equal   arrival order cut at the window, against the same pieces repacked: equal attention work
   whole   whole documents by next fit in arrival order, against wlb with queues
-  replay  eight ranks (dp 2, pp 2, cp 2) under a core lease, replayed as if each had a core, plain against balanced;
+  replay  eight ranks (dp 2, pp 2, cp 2) under a core lease, window 8K, whole documents, replayed as if each had a core;
           and how near a replay of a two-rank run comes to its own wall-clock
 """
 
@@ -25,6 +25,9 @@ VARIANTS = {
               "balanced": ["packing.packer=wlb", "packing.cut_at_windows=false", "packing.max_tokens=24K",
                            "packing.queues=[4096, 8192, 12288]"]},
 }
+
+EIGHT_RANKS = {"plain": ["packing.packer=next-fit", "sharding.strategy=per-sequence"],
+               "balanced": ["packing.packer=wlb", "packing.max_tokens=12K", "packing.queues=[2048, 4096, 6144]"]}
 
 
 def train(recipe, settings, folder):
@@ -79,9 +82,9 @@ def replay(pairs, steps):
     ratio, error = [], []
     for seed in range(1, pairs + 1):
         speeds = {}
-        for variant, settings in VARIANTS["equal"].items():
-            summary, _ = train("eight_ranks", [*settings, "packing.max_tokens=12K", f"run.seed={seed}",
-                                               f"training.steps={steps}"], RUNS / f"eight-{variant}-{seed}")
+        for variant, settings in EIGHT_RANKS.items():
+            summary, _ = train("eight_ranks", [*settings, f"run.seed={seed}", f"training.steps={steps}"],
+                               RUNS / f"eight-{variant}-{seed}")
             speeds[variant] = summary["tokens_per_second_replayed"]
             error.append(summary["prediction_error"]["mean"])
         ratio.append(speeds["balanced"] / speeds["plain"])

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -173,6 +174,10 @@ void run_rank(RankSession& session, const TrainOptions& options, const std::stri
   if (rank == 0) prepare_run_folder(setup, started.saved);
   mesh.world->barrier();
   session.settle();
+  if (rank == 0 && !options.json && !options.quiet) {
+    fmt::print("{}\n{}; cost: {}\n", to_string(spec.model), to_string(session.share()), setup.cost->name());
+    std::fflush(stdout);
+  }
 
   const std::vector<int> layers =
       layers_per_stage(spec.model.num_layers, spec.parallel.pp * spec.schedule.virtual_stages);
