@@ -2,17 +2,12 @@
 
 #include <algorithm>
 
+#include "ballast/packing/balance.h"
+
 namespace ballast {
 
 double micro_batch_imbalance(const PackedStep& step, const CostModel& cost) {
-  Seconds slowest = 0;
-  Seconds total = 0;
-  for (const MicroBatch& micro_batch : step.micro_batches) {
-    const Seconds seconds = cost.micro_batch(micro_batch);
-    slowest = std::max(slowest, seconds);
-    total += seconds;
-  }
-  return total > 0 ? slowest * static_cast<double>(step.micro_batches.size()) / total : 1;
+  return imbalance(predicted_work(step, cost));
 }
 
 double cp_imbalance(const StepPlan& plan, const CostModel& cost) {
