@@ -87,18 +87,9 @@ void replay_run(const fs::path& folder) {
 RunSummary summarise_run(const fs::path& folder, const RunSpec& spec, const std::string& command,
                          const PackerState& state, const std::vector<std::string>& domains) {
   const std::vector<StepMetrics> metrics = read_metrics(folder);
-  RunSummary summary;
+  RunSummary summary = summary_of(spec);
   summary.command = command;
   summary.date = today();
-  summary.model = to_string(spec.model);
-  summary.precision = to_string(spec.training.precision);
-  summary.window = spec.packing.window;
-  summary.parallel = spec.parallel;
-  summary.virtual_stages = spec.schedule.virtual_stages;
-  summary.packer = spec.packing.packer;
-  summary.sharding = spec.sharding;
-  summary.profile = spec.profile;
-  summary.seed = spec.seed;
   summary.steps = static_cast<std::int64_t>(metrics.size());
   if (metrics.empty()) return summary;
 

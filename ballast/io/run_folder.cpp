@@ -102,18 +102,7 @@ double median(std::vector<double> values) {
 RunSummary summary_of_unfinished(const fs::path& folder, const std::vector<StepMetrics>& metrics) {
   RunSummary summary;
   const fs::path file = folder / "run.toml";
-  if (fs::exists(file)) {
-    const RunSpec spec = read_run_toml(file.string());
-    summary.model = to_string(spec.model);
-    summary.precision = to_string(spec.training.precision);
-    summary.window = spec.packing.window;
-    summary.parallel = spec.parallel;
-    summary.virtual_stages = spec.schedule.virtual_stages;
-    summary.packer = spec.packing.packer;
-    summary.sharding = spec.sharding;
-    summary.profile = spec.profile;
-    summary.seed = spec.seed;
-  }
+  if (fs::exists(file)) summary = summary_of(read_run_toml(file.string()));
   summarize_steps(metrics, summary);
   return summary;
 }

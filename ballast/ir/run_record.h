@@ -11,6 +11,7 @@
 
 #include "ballast/base/units.h"
 #include "ballast/spec/parallel_dims.h"
+#include "ballast/spec/run_spec.h"
 
 namespace ballast {
 
@@ -92,6 +93,9 @@ struct RunSummary {
 
   bool operator==(const RunSummary&) const = default;
 };
+
+// The fields of a summary that the run's own statement gives, the others as they are by default.
+RunSummary summary_of(const RunSpec& spec);
 
 // corpus.json
 struct CorpusRecord {
