@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Balanced against plain, two data parallel ranks on two cores, window 16K: interleaved pairs, one JSON object.
 
+Both variants of a pair train on the same documents, each once and all of them, so no figure gains from what a queue still
+holds. Speeds are over all steps.
+
   equal   arrival order cut at the window, against the same pieces repacked: equal attention work
   whole   whole documents by next fit in arrival order, against wlb with queues
   replay  eight ranks (dp 2, pp 2, cp 2) under a core lease, window 8K, whole documents, replayed as if each had a core;
@@ -18,16 +21,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = Path("runs/benchmark")
 
+WLB_16K = ["packing.packer=wlb", "packing.max_tokens=32K", "packing.queues=[3072, 6144, 9216, 12288, 16384]"]
 VARIANTS = {
-    "equal": {"plain": ["packing.packer=plain", "sharding.strategy=per-sequence"],
-              "balanced": ["packing.packer=wlb", "packing.max_tokens=24K"]},
+    "equal": {"plain": ["packing.packer=plain", "sharding.strategy=per-sequence"], "balanced": WLB_16K},
     "whole": {"plain": ["packing.packer=next-fit", "packing.cut_at_windows=false", "sharding.strategy=per-sequence"],
-              "balanced": ["packing.packer=wlb", "packing.cut_at_windows=false", "packing.max_tokens=24K",
-                           "packing.queues=[4096, 8192, 12288]"]},
+              "balanced": [*WLB_16K, "packing.cut_at_windows=false"]},
 }
 
 EIGHT_RANKS = {"plain": ["packing.packer=next-fit", "sharding.strategy=per-sequence"],
-               "balanced": ["packing.packer=wlb", "packing.max_tokens=12K", "packing.queues=[2048, 4096, 6144]"]}
+               "balanced": ["packing.packer=wlb", "packing.max_tokens=16K",
+                            "packing.queues=[1536, 3072, 4608, 6144, 8192]"]}
 
 
 def train(recipe, settings, folder):
@@ -39,8 +42,8 @@ def train(recipe, settings, folder):
     if done.returncode:
         sys.exit(done.returncode)
     summary = json.loads(done.stdout)
-    steps = [json.loads(line) for line in (ROOT / folder / "metrics.jsonl").read_text().splitlines()][1:]
-    print(f"{folder}: {summary['tokens_per_second']:.0f} tokens/s", file=sys.stderr, flush=True)
+    steps = [json.loads(line) for line in (ROOT / folder / "metrics.jsonl").read_text().splitlines()]
+    print(f"{folder}: {speed(steps):.0f} tokens/s", file=sys.stderr, flush=True)
     return summary, steps
 
 
@@ -48,26 +51,41 @@ def spread(values):
     return {"median": statistics.median(values), "min": min(values), "max": max(values), "pairs": len(values)}
 
 
+def speed(steps, seconds="step_seconds"):
+    return sum(s["tokens"] for s in steps) / sum(s[seconds] for s in steps)
+
+
+def require_equal_data(plain, balanced):
+    tokens = [sum(s["tokens"] for s in steps) for steps in (plain, balanced)]
+    if tokens[0] != tokens[1]:
+        sys.exit(f"balance: plain trained on {tokens[0]} tokens, balanced on {tokens[1]}: more steps are needed")
+
+
 def share(steps, part):
     return sum(part(s) for s in steps) / sum(s["step_seconds"] for s in steps)
 
 
-def compare(mode, pairs, steps):
+def compare(mode, pairs, documents):
     results = {"plain": [], "balanced": []}
     for seed in range(1, pairs + 1):
         for variant, settings in VARIANTS[mode].items():
-            results[variant].append(train("two_ranks", [*settings, f"run.seed={seed}", f"training.steps={steps}"],
+            results[variant].append(train("two_ranks", [*settings, "packing.window=16K", f"corpus.documents={documents}",
+                                                        f"run.seed={seed}", "training.steps=1000"],
                                           RUNS / f"{mode}-{variant}-{seed}"))
-    ratio = [b[0]["tokens_per_second"] / a[0]["tokens_per_second"] for a, b in zip(results["plain"], results["balanced"])]
+    for (_, plain), (_, balanced) in zip(results["plain"], results["balanced"]):
+        require_equal_data(plain, balanced)
+    ratio = [speed(b) / speed(a) for (_, a), (_, b) in zip(results["plain"], results["balanced"])]
     # The best that balance can do: the work that was measured, shared out evenly, and nothing else.
     bound = [statistics.mean(s["step_seconds"] for s in run) / statistics.mean(s["work_seconds"]["mean"] for s in run)
              for _, run in results["balanced"]]
     every = [step for runs in results.values() for _, run in runs for step in run]
     return {
         "seeds": list(range(1, pairs + 1)),
+        "documents": documents,
+        "steps": {v: spread([len(steps) for _, steps in runs]) for v, runs in results.items()},
         "balanced_over_plain_tokens_per_second": spread(ratio),
         "step_over_bound_balanced": spread(bound),
-        "tokens_per_second": {v: spread([s["tokens_per_second"] for s, _ in runs]) for v, runs in results.items()},
+        "tokens_per_second": {v: spread([speed(steps) for _, steps in runs]) for v, runs in results.items()},
         "imbalance_measured": {v: spread([s["imbalance_measured"] for s, _ in runs]) for v, runs in results.items()},
         "loss_last": {v: spread([s["loss"]["last"] for s, _ in runs]) for v, runs in results.items()},
         "prediction_error_mean": statistics.mean(s["prediction_error"]["mean"] for runs in results.values() for s, _ in runs),
@@ -78,32 +96,33 @@ def compare(mode, pairs, steps):
     }
 
 
-def replay(pairs, steps):
-    ratio, error = [], []
+def replay(pairs, documents):
+    ratio, error, replayed = [], [], "replayed_step_seconds"
     for seed in range(1, pairs + 1):
-        speeds = {}
+        runs = {}
         for variant, settings in EIGHT_RANKS.items():
-            summary, _ = train("eight_ranks", [*settings, f"run.seed={seed}", f"training.steps={steps}"],
-                               RUNS / f"eight-{variant}-{seed}")
-            speeds[variant] = summary["tokens_per_second_replayed"]
+            summary, runs[variant] = train("eight_ranks", [*settings, f"corpus.documents={documents}", f"run.seed={seed}",
+                                                           "training.steps=1000"], RUNS / f"eight-{variant}-{seed}")
             error.append(summary["prediction_error"]["mean"])
-        ratio.append(speeds["balanced"] / speeds["plain"])
+        require_equal_data(runs["plain"], runs["balanced"])
+        ratio.append(speed(runs["balanced"], replayed) / speed(runs["plain"], replayed))
     # Two ranks, a core each, under the lease: what the replay says against what the clock said.
-    _, run = train("two_ranks", [*VARIANTS["equal"]["plain"], "launch.lease=on", "training.steps=4"], RUNS / "two-leased")
+    _, run = train("two_ranks", [*VARIANTS["equal"]["plain"], "launch.lease=on"], RUNS / "two-leased")
     wall = sum(s["step_seconds"] for s in run)
-    return {"balanced_over_plain_tokens_per_second_replayed": spread(ratio),
+    return {"documents": documents,
+            "balanced_over_plain_tokens_per_second_replayed": spread(ratio),
             "prediction_error_mean_against_replayed": statistics.mean(error),
-            "two_rank_replay_over_wall_clock": sum(s["replayed_step_seconds"] for s in run) / wall}
+            "two_rank_replay_over_wall_clock": sum(s[replayed] for s in run) / wall}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mode", choices=["equal", "whole", "replay"])
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--documents", type=int, default=120)
     options = parser.parse_args()
-    result = replay(options.pairs, options.steps) if options.mode == "replay" else \
-        compare(options.mode, options.pairs, options.steps)
+    result = replay(options.pairs, options.documents) if options.mode == "replay" else \
+        compare(options.mode, options.pairs, options.documents)
     print(json.dumps(result, indent=2))
 
 

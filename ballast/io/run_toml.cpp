@@ -20,6 +20,8 @@ void for_each_key(Spec& spec, Visit&& visit) {
   visit("run", "seed", spec.seed);
   visit("corpus", "path", spec.corpus);
   visit("corpus", "shuffle", spec.shuffle);
+  visit("corpus", "epochs", spec.epochs);
+  visit("corpus", "documents", spec.documents);
   visit("model", "num_layers", spec.model.num_layers);
   visit("model", "hidden_dim", spec.model.hidden_dim);
   visit("model", "num_heads", spec.model.num_heads);

@@ -35,7 +35,10 @@ std::optional<PlannedStep> StepStream::next() {
 void StepStream::restore(const PackerState& state) {
   packed_.restore(state);
   const std::int64_t taken = state.counts.documents_in;
-  documents_.seek({.epoch = taken / documents_.num_documents(), .index = taken % documents_.num_documents()});
+  const std::int64_t of_epoch = documents_.num_documents();
+  // An epoch all taken is its own end, not the next one's start: after the last there is no next.
+  const std::int64_t epoch = taken > 0 ? (taken - 1) / of_epoch : 0;
+  documents_.seek({.epoch = epoch, .index = taken - epoch * of_epoch});
 }
 
 }  // namespace ballast

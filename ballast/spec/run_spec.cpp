@@ -78,6 +78,8 @@ Violations RunSpec::violations() const {
                     " is less than the stages, [parallel] pp x [schedule] virtual_stages = " +
                     text(parallel.pp * schedule.virtual_stages) + ": every stage needs a layer");
   }
+  if (epochs < 0) found.push_back("[corpus] epochs = " + text(epochs) + ": must be 0 (for ever) or more");
+  if (documents < 0) found.push_back("[corpus] documents = " + text(documents) + ": must be 0 (all) or more");
   const TrainingSpec& t = training;
   if (t.steps < 1) found.push_back("[training] steps = " + text(t.steps) + ": must be 1 or more");
   if (!(t.lr > 0)) found.push_back("[training] lr: must be over 0");

@@ -75,6 +75,8 @@ struct RunSpec {
   std::uint64_t seed = 1;                             // [run] seed: weights and order of documents
   std::string corpus;                                 // [corpus] path, a folder made by `ballast corpus build`
   bool shuffle = true;                                // [corpus] shuffle documents every epoch
+  std::int64_t epochs = 0;                            // [corpus] how often each document comes; 0: for ever
+  std::int64_t documents = 0;                         // [corpus] only so many, the first of epoch 0; 0: all
   ModelSpec model;                                    // [model]
   ParallelDims parallel;                              // [parallel]
   ScheduleSpec schedule;                              // [schedule]

@@ -13,15 +13,28 @@ DocumentStream::DocumentStream(std::vector<Tokens> lengths, std::vector<int> dom
     : lengths_(std::move(lengths)), domains_(std::move(domains)), order_(order) {
   BALLAST_ASSERT(lengths_.size() == domains_.size(), "one domain a document");
   if (lengths_.empty()) throw UserError("the corpus has no documents");
+  const std::size_t wanted = static_cast<std::size_t>(order_.num_documents);
+  if (wanted > 0 && wanted < lengths_.size()) {
+    const std::vector<std::int64_t> first = full_order(0);
+    taken_.assign(lengths_.size(), 0);
+    for (std::size_t i = 0; i < wanted; ++i) taken_[static_cast<std::size_t>(first[i])] = 1;
+  }
   start_epoch();
 }
 
+std::vector<std::int64_t> DocumentStream::full_order(std::int64_t epoch) const {
+  std::vector<std::int64_t> order(lengths_.size());
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  if (order_.shuffle) {
+    Random random(mix_seed(order_.seed, static_cast<std::uint64_t>(epoch)));
+    shuffle(order, random);
+  }
+  return order;
+}
+
 void DocumentStream::start_epoch() {
-  permutation_.resize(lengths_.size());
-  std::iota(permutation_.begin(), permutation_.end(), std::int64_t{0});
-  if (!order_.shuffle) return;
-  Random random(mix_seed(order_.seed, static_cast<std::uint64_t>(position_.epoch)));
-  shuffle(permutation_, random);
+  permutation_ = full_order(position_.epoch);
+  if (!taken_.empty()) std::erase_if(permutation_, [&](std::int64_t id) { return !taken_[static_cast<std::size_t>(id)]; });
 }
 
 std::optional<Document> DocumentStream::next() {

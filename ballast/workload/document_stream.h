@@ -15,7 +15,8 @@ namespace ballast {
 struct StreamOrder {
   bool shuffle = true;  // a new order every epoch; false: the corpus's order
   std::uint64_t seed = 1;
-  std::int64_t num_epochs = 0;  // how often each document comes; 0: for ever
+  std::int64_t num_epochs = 0;     // how often each document comes; 0: for ever
+  std::int64_t num_documents = 0;  // only those that are the first so many of epoch 0; 0, or more than there are: all
 };
 
 // The next document to come: the index-th of the epoch.
@@ -40,14 +41,18 @@ class DocumentStream {
   // Throws UserError where the corpus has no such position (it is then not the corpus the position was taken in).
   void seek(StreamPosition position);
 
-  std::int64_t num_documents() const { return static_cast<std::int64_t>(lengths_.size()); }
+  // Of an epoch.
+  std::int64_t num_documents() const { return static_cast<std::int64_t>(permutation_.size()); }
 
  private:
+  // All documents of the corpus in the order of an epoch.
+  std::vector<std::int64_t> full_order(std::int64_t epoch) const;
   void start_epoch();
 
   std::vector<Tokens> lengths_;
   std::vector<int> domains_;
   StreamOrder order_;
+  std::vector<char> taken_;  // by document of the corpus; empty: all are
   StreamPosition position_;
   std::vector<std::int64_t> permutation_;  // of the epoch of position_
 };

@@ -43,7 +43,7 @@ class Packers : public ::testing::TestWithParam<std::string> {
   std::unique_ptr<CostModel> cost_ = make_synthetic_cost(100, 1);
   RunSpec run_ = run_of(GetParam());
 };
-INSTANTIATE_TEST_SUITE_P(StepStream, Packers, ::testing::Values("plain", "fixed-greedy", "wlb"));
+INSTANTIATE_TEST_SUITE_P(StepStream, Packers, ::testing::Values("plain", "next-fit", "fixed-greedy", "wlb"));
 
 TEST_P(Packers, GiveOneValidPlanAStepWithItsPrediction) {
   StepStream stream(run_, *cost_, documents());
@@ -105,6 +105,19 @@ TEST_P(Packers, EndWithTheDataAndLoseNoToken) {
   while (const std::optional<Document> document = source.next()) expected += document->length;
   EXPECT_EQ(tokens, expected);
   EXPECT_FALSE(stream.next().has_value());
+}
+
+TEST_P(Packers, ResumeUpToTheEndOfTheDataWithTheSamePlans) {
+  StepStream whole(run_, *cost_, documents(2));
+  while (true) {
+    StepStream resumed(run_, *cost_, documents(2));
+    resumed.restore(whole.state());
+    const std::optional<PlannedStep> expected = whole.next();
+    const std::optional<PlannedStep> found = resumed.next();
+    ASSERT_EQ(found.has_value(), expected.has_value());
+    if (!expected) break;
+    EXPECT_EQ(found->plan, expected->plan);
+  }
 }
 
 TEST_P(Packers, PlanAheadGivesTheSameStepsAndTheStateAfterEach) {

@@ -77,6 +77,19 @@ TEST(DocumentStream, MeetsEveryDocumentOnceAnEpochUnderAnOrdinalThatNeverRepeats
   });
 }
 
+TEST(DocumentStream, MeetsOnlyTheFirstDocumentsOfItsFirstOrderWhereTheyAreLimited) {
+  DocumentStream all = stream_of(50, {.seed = 3});
+  const auto first = ids(all, 7);
+  DocumentStream few = stream_of(50, {.seed = 3, .num_epochs = 2, .num_documents = 7});
+  EXPECT_EQ(few.num_documents(), 7);
+  EXPECT_EQ(ids(few, 7), first);
+  const auto again = ids(few, 7);
+  EXPECT_EQ(std::set<std::int64_t>(again.begin(), again.end()), std::set<std::int64_t>(first.begin(), first.end()));
+  EXPECT_NE(again, first);
+  EXPECT_FALSE(few.next());
+  EXPECT_EQ(stream_of(5, {.num_documents = 9}).num_documents(), 5);
+}
+
 TEST(DocumentStream, GoesOnFromAPositionAsIfItHadNeverStopped) {
   rc::check([](std::uint64_t seed, bool shuffled) {
     const int documents = *rc::gen::inRange(1, 40);
