@@ -6,7 +6,7 @@ holds. Speeds are over all steps.
 
   equal   arrival order cut at the window, against the same pieces repacked: equal attention work
   whole   whole documents by next fit in arrival order, against wlb with queues
-  replay  eight ranks (dp 2, pp 2, cp 2) under a core lease, window 8K, whole documents, replayed as if each had a core;
+  replay  eight ranks (dp 2, pp 2, cp 2) under a core lease, whole documents, replayed as if each had a core;
           and how near a replay of a two-rank run comes to its own wall-clock
 """
 
@@ -29,8 +29,7 @@ VARIANTS = {
 }
 
 EIGHT_RANKS = {"plain": ["packing.packer=next-fit", "sharding.strategy=per-sequence"],
-               "balanced": ["packing.packer=wlb", "packing.max_tokens=16K",
-                            "packing.queues=[1536, 3072, 4608, 6144, 8192]"]}
+               "balanced": WLB_16K}
 
 
 def train(recipe, settings, folder):
@@ -101,7 +100,7 @@ def replay(pairs, documents):
     for seed in range(1, pairs + 1):
         runs = {}
         for variant, settings in EIGHT_RANKS.items():
-            summary, runs[variant] = train("eight_ranks", [*settings, f"corpus.documents={documents}", f"run.seed={seed}",
+            summary, runs[variant] = train("eight_ranks", [*settings, "packing.window=16K", f"corpus.documents={documents}", f"run.seed={seed}",
                                                            "training.steps=1000"], RUNS / f"eight-{variant}-{seed}")
             error.append(summary["prediction_error"]["mean"])
         require_equal_data(runs["plain"], runs["balanced"])

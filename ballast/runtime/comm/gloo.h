@@ -23,6 +23,8 @@ struct GlooOptions {
   std::string address = "127.0.0.1";  // of the interface to listen on: loopback unless told otherwise
   Seconds timeout = 60;               // longest wait for a peer, at the start and later
   WaitObserver* observer = nullptr;   // told of every wait; outlives the groups
+  // The core of the I/O thread where ranks outnumber cores: another than the rank computes on. -1: any.
+  int io_core = -1;
 };
 
 class GlooNetwork {

@@ -67,6 +67,7 @@ CoreShare share_cores(const std::vector<int>& cores, int local_rank, int num_loc
   if (crowded) {
     // Neighbours on different cores: ranks of a context parallel group compute at the same time.
     share.cores = {cores[static_cast<std::size_t>(local_rank % num_cores)]};
+    if (spec.pin && num_cores > 1) share.io_core = cores[static_cast<std::size_t>((local_rank + 1) % num_cores)];
   } else {
     const int begin = num_cores * local_rank / num_local_ranks;
     const int end = num_cores * (local_rank + 1) / num_local_ranks;

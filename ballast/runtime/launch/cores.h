@@ -14,6 +14,7 @@ struct CoreShare {
   int threads = 1;         // compute threads
   bool leased = false;     // compute only while holding the lease of the first of `cores`
   bool pinned = false;
+  int io_core = -1;  // of the thread that serves the network, see GlooOptions; -1: any
   int local_rank = 0;
   int num_local_ranks = 1;
   int num_cores = 1;  // of the host, that we may use

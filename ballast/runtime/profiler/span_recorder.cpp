@@ -36,8 +36,8 @@ std::vector<Span> SpanRecorder::take() {
 }
 
 void SpanRecorder::wait_begins(std::string_view /*what*/) {
+  wait_began_ = now();  // before the core is given: its next holder may run before this thread goes on
   hooks_.compute_ends();
-  wait_began_ = now();
 }
 
 void SpanRecorder::wait_ends() {
