@@ -63,7 +63,7 @@ void print_table(const std::vector<RunRecord>& runs, const std::vector<RunCompar
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const RunRecord& run = runs[i];
     RunSummary summary;
-    summarize_steps(run.steps, summary);
+    add_steps(summary, run.steps, 0);  // those to be skipped are gone already
     const SpeedSource source = i == 0 ? speed_source(run.steps) : comparisons[i].source;
     const std::string speed = i == 0 ? "1 (the base)"
                                      : fmt::format("{:.3f}x ({:.3f} to {:.3f})", comparisons[i].speed.ratio,

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <ctime>
 #include <sstream>
 
@@ -27,36 +25,6 @@ std::vector<StepMetrics> read_metrics(const fs::path& folder) {
   std::vector<StepMetrics> metrics;
   for (std::string line; std::getline(lines, line);) metrics.push_back(step_metrics_from_json(line, path.string()));
   return metrics;
-}
-
-std::optional<double> mean_of(const std::vector<StepMetrics>& metrics, std::optional<double> StepMetrics::*field) {
-  double sum = 0;
-  int count = 0;
-  for (const StepMetrics& step : metrics) {
-    if (!(step.*field)) continue;
-    sum += *(step.*field);
-    ++count;
-  }
-  if (count == 0) return std::nullopt;
-  return sum / count;
-}
-
-// |predicted - measured| / measured, by step. Where a core lease made the wall-clock meaningless, the replayed time
-// stands for the measured one.
-std::optional<MeanMax> prediction_error(const std::vector<StepMetrics>& steady) {
-  MeanMax error;
-  int count = 0;
-  for (const StepMetrics& step : steady) {
-    if (!step.predicted_step_seconds) continue;
-    const Seconds measured = step.replayed_step_seconds.value_or(step.step_seconds);
-    const double relative = std::abs(*step.predicted_step_seconds - measured) / measured;
-    error.mean += relative;
-    error.max = std::max(error.max, relative);
-    ++count;
-  }
-  if (count == 0) return std::nullopt;
-  error.mean /= count;
-  return error;
 }
 
 std::string today() {
@@ -90,35 +58,8 @@ RunSummary summarise_run(const fs::path& folder, const RunSpec& spec, const std:
   RunSummary summary = summary_of(spec);
   summary.command = command;
   summary.date = today();
-  summary.steps = static_cast<std::int64_t>(metrics.size());
   if (metrics.empty()) return summary;
-
-  summary.loss_first = metrics.front().loss;
-  summary.loss_last = metrics.back().loss;
-  for (const StepMetrics& step : metrics) summary.tokens += step.tokens;
-
-  // Speeds leave the first step out, where there are others: it warms the allocator and the kernels up.
-  const std::vector<StepMetrics> steady(metrics.begin() + (metrics.size() > 1 ? 1 : 0), metrics.end());
-  Tokens tokens = 0;
-  Seconds seconds = 0;
-  Seconds replayed = 0;
-  std::vector<Seconds> durations;
-  for (const StepMetrics& step : steady) {
-    tokens += step.tokens;
-    seconds += step.step_seconds;
-    replayed += step.replayed_step_seconds.value_or(0);
-    durations.push_back(step.step_seconds);
-  }
-  std::sort(durations.begin(), durations.end());
-  summary.tokens_per_second = static_cast<double>(tokens) / seconds;
-  summary.step_seconds_mean = seconds / static_cast<double>(steady.size());
-  summary.step_seconds_p50 = durations[durations.size() / 2];
-  summary.step_seconds_max = durations.back();
-  if (replayed > 0) summary.tokens_per_second_replayed = static_cast<double>(tokens) / replayed;
-  summary.imbalance_micro_batch = mean_of(steady, &StepMetrics::imbalance_micro_batch);
-  summary.imbalance_cp = mean_of(steady, &StepMetrics::imbalance_cp);
-  summary.imbalance_measured = mean_of(steady, &StepMetrics::imbalance_measured);
-  summary.prediction_error = prediction_error(steady);
+  add_steps(summary, metrics, warm_up_steps(metrics.size()));
 
   TokenDelay delay;
   for (const StepPlan& plan : read_step_plans(folder / "plan.jsonl")) delay.add(plan.packed());

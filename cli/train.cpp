@@ -168,11 +168,11 @@ void run_rank(RankSession& session, const TrainOptions& options, const std::stri
                                 spec.training.steps, started.checkpoint.string()));
   }
   SpanRecorder recorder(rank, session.epoch(), session);
-  Mesh mesh =
-      make_mesh(spec.parallel, rank, session.store(), {.address = session.gloo_address(),
-                                                                  .timeout = spec.launch.timeout_seconds,
-                                                                  .observer = &recorder,
-                                                                  .io_core = session.share().io_core});
+  Mesh mesh = make_mesh(spec.parallel, rank, session.store(),
+                        {.address = session.gloo_address(),
+                         .timeout = spec.launch.timeout_seconds,
+                         .observer = &recorder,
+                         .io_core = session.share().io_core});
   mesh.world->barrier();  // every rank has checked the folder before rank 0 writes to it
   if (rank == 0) prepare_run_folder(setup, started.saved);
   mesh.world->barrier();

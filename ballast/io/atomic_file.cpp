@@ -29,6 +29,7 @@ void AtomicFile::fail(const char* what) const {
 }
 
 void AtomicFile::write(std::string_view bytes) {
+  if (bytes.empty()) return;  // its data may be null, which fwrite does not take
   if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) fail("cannot be written");
 }
 

@@ -1,7 +1,6 @@
 #include "ballast/io/run_folder.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 #include <string_view>
@@ -93,50 +92,16 @@ void keep_whole_steps(Timeline& timeline, const std::set<std::int64_t>& steps, s
                   " steps of it, from step " + std::to_string(*dropped.begin()) + ", were left out");
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
-
 // What run.toml states, for a run that has no summary yet.
 RunSummary summary_of_unfinished(const fs::path& folder, const std::vector<StepMetrics>& metrics) {
   RunSummary summary;
   const fs::path file = folder / "run.toml";
   if (fs::exists(file)) summary = summary_of(read_run_toml(file.string()));
-  summarize_steps(metrics, summary);
+  add_steps(summary, metrics, warm_up_steps(metrics.size()));
   return summary;
 }
 
 }  // namespace
-
-void summarize_steps(const std::vector<StepMetrics>& steps, RunSummary& summary) {
-  summary.steps = static_cast<std::int64_t>(steps.size());
-  summary.loss_first = steps.front().loss;
-  summary.loss_last = steps.back().loss;
-  summary.tokens = 0;
-  Seconds total = 0;
-  std::vector<double> seconds;
-  MeanMax error;
-  std::size_t predicted = 0;
-  for (const StepMetrics& step : steps) {
-    summary.tokens += step.tokens;
-    total += step.step_seconds;
-    seconds.push_back(step.step_seconds);
-    if (!step.predicted_step_seconds) continue;
-    const double relative = std::abs(*step.predicted_step_seconds - step.step_seconds) / step.step_seconds;
-    error.mean += relative;
-    error.max = std::max(error.max, relative);
-    ++predicted;
-  }
-  summary.tokens_per_second = static_cast<double>(summary.tokens) / total;
-  summary.step_seconds_mean = total / static_cast<double>(steps.size());
-  summary.step_seconds_p50 = median(seconds);
-  summary.step_seconds_max = *std::max_element(seconds.begin(), seconds.end());
-  if (predicted > 0) {
-    error.mean /= static_cast<double>(predicted);
-    summary.prediction_error = error;
-  }
-}
 
 RunFolder read_run_folder(const fs::path& path, RunParts parts) {
   RunFolder run;

@@ -30,8 +30,4 @@ enum class RunParts { figures, everything };  // figures: neither plans nor time
 // Throws UserError: no such folder, not a run folder, or a file in it that is broken.
 RunFolder read_run_folder(const std::filesystem::path& path, RunParts parts);
 
-// Summary figures that follow from the steps alone: steps, loss, tokens, tokens a second, step seconds, prediction
-// error. REQUIRES: steps is not empty.
-void summarize_steps(const std::vector<StepMetrics>& steps, RunSummary& summary);
-
 }  // namespace ballast

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ballast/base/error.h"
+#include "ballast/io/json_reader.h"
 
 namespace ballast {
 
@@ -30,73 +31,45 @@ Json to_value(const std::optional<T>& value) {
   return value ? to_value(*value) : Json(nullptr);
 }
 
-// An object under reading: knows where it came from, so that every complaint names file, line and key.
-class Object {
- public:
-  Object(const Json& value, std::string where, std::string prefix = "")
-      : value_(value), where_(std::move(where)), prefix_(std::move(prefix)) {
-    if (!value_.is_object()) fail(prefix_.empty() ? "the line" : prefix_, "is not an object");
-  }
-
-  const Json& value() const { return value_; }
-  // Absent and null are the same: the run has no such figure.
-  bool has(const char* key) const { return value_.contains(key) && !value_.at(key).is_null(); }
-
-  Object object(const char* key) const { return {at(key), where_, prefix_ + key + "."}; }
-  double number(const char* key) const {
-    const Json& found = at(key);
-    if (!found.is_number())
-      fail(prefix_ + key, "must be a number, not " + found.dump(-1, ' ', true, Json::error_handler_t::replace));
-    return found.get<double>();
-  }
-  double number_or_nan(const char* key) const {
-    return value_.contains(key) && value_.at(key).is_null() ? std::numeric_limits<double>::quiet_NaN() : number(key);
-  }
-  double number_or(const char* key, double otherwise) const { return has(key) ? number(key) : otherwise; }
-  std::optional<double> optional(const char* key) const {
-    return has(key) ? std::optional<double>(number(key)) : std::nullopt;
-  }
-  std::int64_t integer(const char* key) const {
-    const Json& found = at(key);
-    if (!found.is_number_integer())
-      fail(prefix_ + key, "must be a whole number, not " + found.dump(-1, ' ', true, Json::error_handler_t::replace));
-    return found.get<std::int64_t>();
-  }
-  std::int64_t integer_or(const char* key, std::int64_t otherwise) const { return has(key) ? integer(key) : otherwise; }
-  std::string text_or(const char* key, std::string otherwise) const {
-    if (!has(key)) return otherwise;
-    if (!at(key).is_string()) fail(prefix_ + key, "must be a text");
-    return at(key).get<std::string>();
-  }
-  std::optional<MeanMax> mean_max(const char* key) const {
-    if (!has(key)) return std::nullopt;
-    const Object inner = object(key);
-    return MeanMax{inner.number("mean"), inner.number("max")};
-  }
-  [[noreturn]] void fail(const std::string& key, const std::string& what) const {
-    throw UserError(where_ + ": " + key + " " + what);
-  }
-
- private:
-  const Json& at(const char* key) const {
-    const auto found = value_.find(key);
-    if (found == value_.end()) fail(prefix_ + key, "is missing");
-    return *found;
-  }
-
-  const Json& value_;
-  std::string where_;
-  std::string prefix_;
-};
-
-Json parse(std::string_view text, std::string_view where) {
-  Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (value.is_discarded()) throw UserError(std::string(where) + ": is not JSON");
-  return value;
+// Absent and null are the same: the run has no such figure.
+std::optional<JsonReader> figure(const JsonReader& object, const char* key) {
+  std::optional<JsonReader> found = object.find(key);
+  return found && !found->value().is_null() ? found : std::nullopt;
 }
 
-Quantiles quantiles(const Object& object) {
-  return {object.number("mean"), object.number("p50"), object.number("p99"), object.number("max")};
+double number_or(const JsonReader& object, const char* key, double otherwise) {
+  const auto found = figure(object, key);
+  return found ? found->number() : otherwise;
+}
+
+// Of a number that is written as null where it is not finite.
+double number_or_nan(const JsonReader& number) {
+  return number.value().is_null() ? std::numeric_limits<double>::quiet_NaN() : number.number();
+}
+
+std::optional<double> optional_number(const JsonReader& object, const char* key) {
+  const auto found = figure(object, key);
+  return found ? std::optional(found->number()) : std::nullopt;
+}
+
+std::int64_t count_or(const JsonReader& object, const char* key, std::int64_t otherwise) {
+  const auto found = figure(object, key);
+  return found ? found->integer(0, kLargestCount) : otherwise;
+}
+
+std::string text_or_empty(const JsonReader& object, const char* key) {
+  const auto found = figure(object, key);
+  return found ? found->text() : "";
+}
+
+std::optional<MeanMax> mean_max(const JsonReader& object, const char* key) {
+  const auto found = figure(object, key);
+  if (!found) return std::nullopt;
+  return MeanMax{(*found)["mean"].number(), (*found)["max"].number()};
+}
+
+Quantiles quantiles(const JsonReader& object) {
+  return {object["mean"].number(), object["p50"].number(), object["p99"].number(), object["max"].number()};
 }
 
 }  // namespace
@@ -125,32 +98,30 @@ std::string to_json(const StepMetrics& m) {
 }
 
 StepMetrics step_metrics_from_json(std::string_view text, std::string_view where) {
-  const Json value = parse(text, where);
-  const Object line(value, std::string(where));
+  const nlohmann::json value = parse_json(text, where);
+  const JsonReader line(value, where);
   StepMetrics m;
-  m.step = line.integer("step");
-  m.loss = line.number_or_nan("loss");
-  m.tokens = line.integer("tokens");
-  m.labels = line.integer_or("labels", m.tokens);
-  m.step_seconds = line.number("step_seconds");
-  if (!(m.step_seconds > 0)) line.fail("step_seconds", "must be above 0");
-  if (m.tokens < 0) line.fail("tokens", "must be 0 or more");
-  m.tokens_per_second = line.number_or("tokens_per_second", static_cast<double>(m.tokens) / m.step_seconds);
-  m.grad_norm = line.has("grad_norm") ? line.number("grad_norm") : std::numeric_limits<double>::quiet_NaN();
-  m.lr = line.number_or("lr", 0);
-  if (line.has("imbalance")) {
-    const Object imbalance = line.object("imbalance");
-    m.imbalance_micro_batch = imbalance.optional("micro_batch");
-    m.imbalance_cp = imbalance.optional("cp");
+  m.step = line["step"].integer();
+  m.loss = number_or_nan(line["loss"]);
+  m.tokens = line["tokens"].tokens();
+  m.labels = count_or(line, "labels", m.tokens);
+  m.step_seconds = line["step_seconds"].number();
+  if (!(m.step_seconds > 0)) line["step_seconds"].fail("must be above 0");
+  m.tokens_per_second = number_or(line, "tokens_per_second", static_cast<double>(m.tokens) / m.step_seconds);
+  m.grad_norm = number_or(line, "grad_norm", std::numeric_limits<double>::quiet_NaN());
+  m.lr = number_or(line, "lr", 0);
+  if (const auto imbalance = figure(line, "imbalance")) {
+    m.imbalance_micro_batch = optional_number(*imbalance, "micro_batch");
+    m.imbalance_cp = optional_number(*imbalance, "cp");
   }
-  m.imbalance_measured = line.optional("imbalance_measured");
-  m.predicted_step_seconds = line.optional("predicted_step_seconds");
-  m.replayed_step_seconds = line.optional("replayed_step_seconds");
-  m.planning_seconds = line.number_or("planning_seconds", 0);
-  m.recording_seconds = line.number_or("recording_seconds", 0);
-  m.wait_seconds = line.mean_max("wait_seconds");
-  m.work_seconds = line.mean_max("work_seconds");
-  m.token_delay_steps = line.mean_max("token_delay_steps");
+  m.imbalance_measured = optional_number(line, "imbalance_measured");
+  m.predicted_step_seconds = optional_number(line, "predicted_step_seconds");
+  m.replayed_step_seconds = optional_number(line, "replayed_step_seconds");
+  m.planning_seconds = number_or(line, "planning_seconds", 0);
+  m.recording_seconds = number_or(line, "recording_seconds", 0);
+  m.wait_seconds = mean_max(line, "wait_seconds");
+  m.work_seconds = mean_max(line, "work_seconds");
+  m.token_delay_steps = mean_max(line, "token_delay_steps");
   return m;
 }
 
@@ -195,59 +166,55 @@ std::string to_json(const RunSummary& s) {
 }
 
 RunSummary run_summary_from_json(std::string_view text, std::string_view where) {
-  const Json value = parse(text, where);
-  const Object top(value, std::string(where));
+  const nlohmann::json value = parse_json(text, where);
+  const JsonReader top(value, where);
   RunSummary s;
-  s.command = top.text_or("command", "");
-  s.date = top.text_or("date", "");
-  if (top.has("machine")) {
-    s.device = top.object("machine").text_or("device", "");
-    s.cores = static_cast<int>(top.object("machine").integer_or("cores", 0));
+  s.command = text_or_empty(top, "command");
+  s.date = text_or_empty(top, "date");
+  if (const auto machine = figure(top, "machine")) {
+    s.device = text_or_empty(*machine, "device");
+    if (const auto cores = figure(*machine, "cores")) s.cores = cores->small_integer();
   }
-  s.model = top.text_or("model", "");
-  s.precision = top.text_or("precision", "");
-  s.window = top.integer_or("window", 0);
-  const Object parallel = top.object("parallel");
-  s.parallel = {static_cast<int>(parallel.integer("dp")), static_cast<int>(parallel.integer("pp")),
-                static_cast<int>(parallel.integer("cp"))};
+  s.model = text_or_empty(top, "model");
+  s.precision = text_or_empty(top, "precision");
+  s.window = count_or(top, "window", 0);
+  const JsonReader parallel = top["parallel"];
+  s.parallel = {parallel["dp"].small_integer(), parallel["pp"].small_integer(), parallel["cp"].small_integer()};
   require_valid(s.parallel.violations(), where);
-  s.virtual_stages = static_cast<int>(parallel.integer_or("virtual_stages", 1));
-  s.packer = top.text_or("packer", "");
-  s.sharding = top.text_or("sharding", "");
-  s.profile = top.text_or("profile", "");
-  s.seed = static_cast<std::uint64_t>(top.integer_or("seed", 0));
-  s.steps = top.integer("steps");
-  const Object loss = top.object("loss");
-  s.loss_first = loss.number_or_nan("first");
-  s.loss_last = loss.number_or_nan("last");
-  s.tokens = top.integer("tokens");
-  s.tokens_per_second = top.number("tokens_per_second");
-  const Object step_seconds = top.object("step_seconds");
-  s.step_seconds_mean = step_seconds.number("mean");
-  s.step_seconds_p50 = step_seconds.number("p50");
-  s.step_seconds_max = step_seconds.number("max");
-  s.tokens_per_second_replayed = top.optional("tokens_per_second_replayed");
-  if (top.has("imbalance")) {
-    s.imbalance_micro_batch = top.object("imbalance").optional("micro_batch");
-    s.imbalance_cp = top.object("imbalance").optional("cp");
+  if (const auto stages = figure(parallel, "virtual_stages")) s.virtual_stages = stages->small_integer();
+  s.packer = text_or_empty(top, "packer");
+  s.sharding = text_or_empty(top, "sharding");
+  s.profile = text_or_empty(top, "profile");
+  if (const auto seed = figure(top, "seed")) s.seed = static_cast<std::uint64_t>(seed->integer());
+  s.steps = top["steps"].integer(0);
+  s.loss_first = number_or_nan(top["loss"]["first"]);
+  s.loss_last = number_or_nan(top["loss"]["last"]);
+  s.tokens = top["tokens"].tokens();
+  s.tokens_per_second = top["tokens_per_second"].number();
+  const JsonReader step_seconds = top["step_seconds"];
+  s.step_seconds_mean = step_seconds["mean"].number();
+  s.step_seconds_p50 = step_seconds["p50"].number();
+  s.step_seconds_max = step_seconds["max"].number();
+  s.tokens_per_second_replayed = optional_number(top, "tokens_per_second_replayed");
+  if (const auto imbalance = figure(top, "imbalance")) {
+    s.imbalance_micro_batch = optional_number(*imbalance, "micro_batch");
+    s.imbalance_cp = optional_number(*imbalance, "cp");
   }
-  s.imbalance_measured = top.optional("imbalance_measured");
-  s.prediction_error = top.mean_max("prediction_error");
-  if (top.has("documents")) {
-    const Object documents = top.object("documents");
-    s.documents_in = documents.integer_or("in", 0);
-    s.documents_out = documents.integer_or("out", 0);
-    s.documents_truncated = documents.integer_or("truncated", 0);
-    s.documents_split = documents.integer_or("split", 0);
-    s.documents_held = documents.integer_or("held", 0);
+  s.imbalance_measured = optional_number(top, "imbalance_measured");
+  s.prediction_error = mean_max(top, "prediction_error");
+  if (const auto documents = figure(top, "documents")) {
+    s.documents_in = count_or(*documents, "in", 0);
+    s.documents_out = count_or(*documents, "out", 0);
+    s.documents_truncated = count_or(*documents, "truncated", 0);
+    s.documents_split = count_or(*documents, "split", 0);
+    s.documents_held = count_or(*documents, "held", 0);
   }
-  if (top.has("token_delay_steps")) {
-    const Object delay = top.object("token_delay_steps");
-    s.token_delay_steps = quantiles(delay);
-    if (delay.has("by_domain")) {
-      const Object by_domain = delay.object("by_domain");
-      for (const auto& entry : by_domain.value().items()) {
-        s.token_delay_by_domain[entry.key()] = quantiles(by_domain.object(entry.key().c_str()));
+  if (const auto delay = figure(top, "token_delay_steps")) {
+    s.token_delay_steps = quantiles(*delay);
+    if (const auto by_domain = figure(*delay, "by_domain")) {
+      if (!by_domain->value().is_object()) by_domain->fail("must be an object");
+      for (const auto& entry : by_domain->value().items()) {
+        s.token_delay_by_domain[entry.key()] = quantiles((*by_domain)[entry.key()]);
       }
     }
   }
@@ -261,18 +228,15 @@ std::string to_json(const CorpusRecord& corpus) {
 }
 
 CorpusRecord corpus_record_from_json(std::string_view text, std::string_view where) {
-  const Json value = parse(text, where);
-  const Object top(value, std::string(where));
+  const nlohmann::json value = parse_json(text, where);
+  const JsonReader top(value, where);
   CorpusRecord corpus;
-  corpus.path = top.text_or("path", "");
-  if (top.has("domains")) {
-    for (const Json& name : value.at("domains")) {
-      if (!name.is_string()) top.fail("domains", "must be a list of names");
-      corpus.domains.push_back(name.get<std::string>());
-    }
+  corpus.path = text_or_empty(top, "path");
+  if (const auto domains = figure(top, "domains")) {
+    for (const JsonReader& name : domains->items()) corpus.domains.push_back(name.text());
   }
-  corpus.documents = top.integer_or("documents", 0);
-  corpus.tokens = top.integer_or("tokens", 0);
+  corpus.documents = count_or(top, "documents", 0);
+  corpus.tokens = count_or(top, "tokens", 0);
   return corpus;
 }
 

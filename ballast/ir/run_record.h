@@ -97,6 +97,15 @@ struct RunSummary {
 // The fields of a summary that the run's own statement gives, the others as they are by default.
 RunSummary summary_of(const RunSpec& spec);
 
+// How many steps of a run of `num_steps` speeds leave out: the first, which warms allocator and kernels up, where there
+// are more.
+inline std::size_t warm_up_steps(std::size_t num_steps) { return num_steps > 1 ? 1 : 0; }
+
+// Fills the figures that follow from the steps: number, tokens and losses of all of them; speeds, imbalances and the
+// prediction's error (against replayed time where there is one: ranks that share a core have no wall-clock of their
+// own) of those after the first `num_left_out`. REQUIRES: num_left_out < steps.size().
+void add_steps(RunSummary& summary, const std::vector<StepMetrics>& steps, std::size_t num_left_out);
+
 // corpus.json
 struct CorpusRecord {
   std::string path;

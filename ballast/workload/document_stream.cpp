@@ -34,7 +34,8 @@ std::vector<std::int64_t> DocumentStream::full_order(std::int64_t epoch) const {
 
 void DocumentStream::start_epoch() {
   permutation_ = full_order(position_.epoch);
-  if (!taken_.empty()) std::erase_if(permutation_, [&](std::int64_t id) { return !taken_[static_cast<std::size_t>(id)]; });
+  if (!taken_.empty())
+    std::erase_if(permutation_, [&](std::int64_t id) { return !taken_[static_cast<std::size_t>(id)]; });
 }
 
 std::optional<Document> DocumentStream::next() {

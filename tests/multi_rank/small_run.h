@@ -1,6 +1,8 @@
 // A small run over made-up documents, shared by the tests that train on several ranks.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <optional>
 #include <span>
@@ -56,6 +58,27 @@ inline RunSpec small_run(const ParallelDims& dims, int virtual_stages, const std
   spec.training.precision = Precision::float64;
   return spec;
 }
+
+// Every dp x pp x cp of {1, 2, 4} on up to 8 ranks.
+inline std::vector<ParallelDims> layouts() {
+  std::vector<ParallelDims> all;
+  for (const int dp : {1, 2, 4}) {
+    for (const int pp : {1, 2, 4}) {
+      for (const int cp : {1, 2, 4}) {
+        if (dp * pp * cp <= 8) all.push_back({dp, pp, cp});
+      }
+    }
+  }
+  return all;
+}
+
+inline std::string layout_name(const testing::TestParamInfo<ParallelDims>& test) {
+  return "dp" + std::to_string(test.param.dp) + "pp" + std::to_string(test.param.pp) + "cp" +
+         std::to_string(test.param.cp);
+}
+
+// The small model's 4 layers over 2 virtual stages a rank.
+inline bool can_interleave(const ParallelDims& dims) { return dims.pp * 2 <= 4; }
 
 // The first steps of a spec's plan, over documents that come again and again.
 inline std::vector<StepPlan> plans(const RunSpec& spec, int num_steps) {

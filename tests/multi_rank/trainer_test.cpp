@@ -5,10 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <mutex>
 
+#include "ballast/packing/packer.h"
 #include "ballast/runtime/comm/thread_ranks.h"
+#include "ballast/sharding/sharder.h"
 #include "tests/multi_rank/small_run.h"
 
 namespace ballast {
@@ -93,27 +96,28 @@ void expect_losses_near(const std::vector<double>& got, const std::vector<double
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance * want[i]) << "step " << i;
 }
 
-TEST(Trainer, LosesTheSameOverTwentyStepsAtAnyLayout) {
-  RunSpec spec = small_run({1, 1, 1}, 1, "wlb", "per-document");
-  const std::vector<double> want = run(spec, 20).losses[0];
-  EXPECT_LT(want.back(), want.front());
-  for (const ParallelDims dims : {ParallelDims{2, 1, 1}, {1, 2, 1}, {1, 1, 2}, {1, 4, 2}, {2, 2, 2}, {4, 1, 2}}) {
-    spec.parallel = dims;
-    SCOPED_TRACE(to_string(dims));
-    expect_losses_near(run(spec, 20).losses[0], want, 1e-10);
+class TwentySteps : public testing::TestWithParam<ParallelDims> {
+ protected:
+  // Each packer with each sharder is some layout's: their numbers, 4 and 3, have no common factor, and layouts are 17.
+  void expect_the_losses_of_one_rank(Precision precision, double tolerance) {
+    const std::vector<ParallelDims> all = layouts();
+    const auto at = static_cast<std::size_t>(std::find(all.begin(), all.end(), GetParam()) - all.begin());
+    RunSpec spec = small_run({1, 1, 1}, 1, packer_names()[at % packer_names().size()],
+                             sharding_names()[at % sharding_names().size()]);
+    spec.training.precision = precision;
+    const std::vector<double> want = run(spec, 20).losses[0];
+    EXPECT_LT(want.back(), want.front());
+    spec.parallel = GetParam();
+    if (can_interleave(GetParam())) spec.schedule = {"interleaved", 2};
+    expect_losses_near(run(spec, 20).losses[0], want, tolerance);
   }
-}
+};
 
-TEST(Trainer, LosesTheSameOverTwentyStepsInFloat32) {
-  RunSpec spec = small_run({1, 1, 1}, 1, "plain", "per-sequence");
-  spec.training.precision = Precision::float32;
-  const std::vector<double> want = run(spec, 20).losses[0];
-  for (const ParallelDims dims : {ParallelDims{2, 2, 1}, {1, 1, 4}, {2, 2, 2}}) {
-    spec.parallel = dims;
-    SCOPED_TRACE(to_string(dims));
-    expect_losses_near(run(spec, 20).losses[0], want, 1e-5);
-  }
-}
+TEST_P(TwentySteps, LoseTheSameAsOneRankInFloat64) { expect_the_losses_of_one_rank(Precision::float64, 1e-10); }
+
+TEST_P(TwentySteps, LoseTheSameAsOneRankInFloat32) { expect_the_losses_of_one_rank(Precision::float32, 1e-5); }
+
+INSTANTIATE_TEST_SUITE_P(AllDegrees, TwentySteps, testing::ValuesIn(layouts()), layout_name);
 
 TEST(Trainer, TrainsInBfloat16CloseToFloat32) {
   RunSpec spec = small_run({1, 1, 1}, 1, "wlb", "adaptive");

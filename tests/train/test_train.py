@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
+import tomllib
 
 import pytest
 from program import PROGRAM, ROOT
@@ -246,6 +247,28 @@ def test_loses_nothing_where_documents_are_split_or_truncated(training):
         summary = json.loads(done.stdout)
         counted = summary["documents"]["split" if policy == "split" else "truncated"]
         assert counted > 0
+
+
+def test_ends_with_the_data_and_trains_equally_on_all_of_it_whatever_the_packer(training):
+    data = dict(corpus__epochs=1, corpus__documents=40, packing__cut_at_windows=True, training__steps=100)
+    plain = json.loads(training("--json", run__folder="plain", packing__packer="plain", **data).stdout)
+    wlb = json.loads(training("--json", run__folder="wlb", **data).stdout)
+    assert plain["tokens"] == wlb["tokens"] > 0
+    assert wlb["documents"]["held"] == 0
+    # Resumed before its end, and at it, it ends alike.
+    assert training(run__folder="again", **(data | {"training__steps": wlb["steps"] - 1})).returncode == 0
+    for _ in range(2):
+        done = training("--resume", run__folder="again", **data)
+        assert done.returncode == 0, done.stderr
+    assert [step["tokens"] for step in training.metrics("again")] == [step["tokens"] for step in training.metrics("wlb")]
+
+
+def test_every_key_of_a_run_is_in_its_reference(training):
+    assert training(training__steps=1).returncode == 0
+    reference = (ROOT / "docs/formats/run_toml.md").read_text()
+    run = tomllib.loads((training.folder / "run" / "run.toml").read_text())
+    missing = [f"[{section}] {key}" for section, keys in run.items() for key in keys if f" {key}" not in reference]
+    assert not missing
 
 
 def test_trains_eight_ranks_under_a_core_lease_and_replays_them(training):

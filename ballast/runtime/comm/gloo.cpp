@@ -46,11 +46,11 @@ class GlooCommunicator final : public PairwiseCommunicator {
 };
 
 // Threads made while this lives do not preempt the thread that makes them. Gloo's I/O thread polls without sleeping as
-// long as the thread that posts a message holds the connection's lock; if it got its core by preempting that very thread,
-// both stand still until the scheduler's next tick (4 ms at 250 Hz, and at every message).
-// On a core of their own (`core`) they cannot, and run as soon as a message wakes them though another rank computes there.
-// Elsewhere they do not preempt anyone: good where cores idle while ranks wait, but a message would wait for a tick where
-// other ranks compute meanwhile.
+// long as the thread that posts a message holds the connection's lock; if it got its core by preempting that very
+// thread, both stand still until the scheduler's next tick (4 ms at 250 Hz, and at every message). On a core of their
+// own (`core`) they cannot, and run as soon as a message wakes them though another rank computes there. Elsewhere they
+// do not preempt anyone: good where cores idle while ranks wait, but a message would wait for a tick where other ranks
+// compute meanwhile.
 class NewThreadsDoNotPreempt {
  public:
   explicit NewThreadsDoNotPreempt(int core) : policy_(sched_getscheduler(0)) {
