@@ -177,10 +177,6 @@ void run_rank(RankSession& session, const TrainOptions& options, const std::stri
   if (rank == 0) prepare_run_folder(setup, started.saved);
   mesh.world->barrier();
   session.settle();
-  if (rank == 0 && !options.json && !options.quiet) {
-    fmt::print("{}\n{}; cost: {}\n", to_string(spec.model), to_string(session.share()), setup.cost->name());
-    std::fflush(stdout);
-  }
 
   const std::vector<int> layers =
       layers_per_stage(spec.model.num_layers, spec.parallel.pp * spec.schedule.virtual_stages);
@@ -190,6 +186,10 @@ void run_rank(RankSession& session, const TrainOptions& options, const std::stri
   if (!started.checkpoint.empty()) {
     load_checkpoint(started.checkpoint, started.saved, checkpoint_tensors(model, optimizer, updates, true));
     optimizer.state().updates = updates.item<std::int64_t>();
+  }
+  if (rank == 0 && !options.json && !options.quiet) {
+    fmt::print("{}\n{}; cost: {}\n", to_string(spec.model), to_string(session.share()), setup.cost->name());
+    std::fflush(stdout);
   }
 
   std::unique_ptr<StepSource> source = options.request.plan_file.empty()

@@ -5,7 +5,6 @@
 
 #include <map>
 #include <mutex>
-#include <optional>
 
 #include "ballast/packing/packer.h"
 #include "ballast/runtime/attention/reference.h"
@@ -22,24 +21,34 @@ struct StepNumbers {
   std::map<std::string, at::Tensor> gradients;
 };
 
-// One step on all ranks of the plan.
-StepNumbers run_step(const RunSpec& spec, const StepPlan& plan) {
-  StepNumbers numbers;
+struct Case {
+  RunSpec spec;
+  StepPlan plan;
+  std::string name;
+};
+
+Case case_of(const RunSpec& spec, std::string name) { return {spec, plans(spec, 1).front(), std::move(name)}; }
+
+// One step of each case on all ranks of one mesh, a new model each.
+std::vector<StepNumbers> run_steps(const ParallelDims& dims, const std::vector<Case>& cases) {
+  std::vector<StepNumbers> all(cases.size());
   std::mutex mutex;
-  run_thread_mesh(plan.dims, [&](Mesh& mesh) {
-    RankHooks hooks;
-    SpanRecorder recorder(mesh.rank, std::chrono::steady_clock::now(), hooks);
-    PipelineStages model(spec.model, plan.stage_layers, mesh.at.pp, plan.dims.pp, spec.training.precision, spec.seed);
-    Executor executor(model, mesh, recorder, hooks, read_text);
-    const StepLoss loss = executor.run(plan);
-    Timeline timeline{"measured", plan.dims, recorder.take()};
-    const std::scoped_lock lock(mutex);
-    numbers.loss += loss.sum;
-    for (const Parameter& parameter : model.parameters().parameters()) {
-      if (parameter.owned) numbers.gradients[parameter.name] = parameter.gradient.clone();
+  run_thread_mesh(dims, [&](Mesh& mesh) {
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const auto& [spec, plan, name] = cases[i];
+      RankHooks hooks;
+      SpanRecorder recorder(mesh.rank, std::chrono::steady_clock::now(), hooks);
+      PipelineStages model(spec.model, plan.stage_layers, mesh.at.pp, dims.pp, spec.training.precision, spec.seed);
+      Executor executor(model, mesh, recorder, hooks, read_text);
+      const StepLoss loss = executor.run(plan);
+      const std::scoped_lock lock(mutex);
+      all[i].loss += loss.sum;
+      for (const Parameter& parameter : model.parameters().parameters()) {
+        if (parameter.owned) all[i].gradients[parameter.name] = parameter.gradient.clone();
+      }
     }
   });
-  return numbers;
+  return all;
 }
 
 // The same step on one device with the slow attention and no plan but the documents.
@@ -82,19 +91,23 @@ class Layout : public testing::TestWithParam<ParallelDims> {};
 
 // With each sharder, and interleaved with one of them: the schedule changes neither documents nor shards.
 void expect_the_references_numbers(const ParallelDims& dims, Precision precision, double tolerance) {
+  std::vector<Case> cases;
+  std::map<std::string, StepNumbers> want;  // by packer: sharding does not change what it packs
   for (const std::string& packer : packer_names()) {
-    std::optional<StepNumbers> want;  // of this packer: sharding does not change what it packs
     for (const std::string& sharding : sharding_names()) {
       for (const int virtual_stages : {1, 2}) {
         if (virtual_stages > 1 && (sharding != "adaptive" || !can_interleave(dims))) continue;
         RunSpec spec = small_run(dims, virtual_stages, packer, sharding);
         spec.training.precision = precision;
-        const StepPlan plan = plans(spec, 1).front();
-        if (!want) want = reference_step(spec, plan);
-        expect_same(run_step(spec, plan), *want, tolerance,
-                    packer + ", " + sharding + ", " + std::to_string(virtual_stages) + " virtual stages");
+        cases.push_back(
+            case_of(spec, packer + ", " + sharding + ", " + std::to_string(virtual_stages) + " virtual stages"));
       }
     }
+    want[packer] = reference_step(cases.back().spec, cases.back().plan);
+  }
+  const std::vector<StepNumbers> got = run_steps(dims, cases);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    expect_same(got[i], want.at(cases[i].spec.packing.packer), tolerance, cases[i].name);
   }
 }
 
@@ -111,8 +124,8 @@ TEST_P(Layout, GivesTheReferencesNumbersWithATiedHead) {
     if (virtual_stages > 1 && !can_interleave(GetParam())) continue;
     RunSpec spec = small_run(GetParam(), virtual_stages, "wlb", "adaptive");
     spec.model = small_model(true);
-    const StepPlan plan = plans(spec, 1).front();
-    expect_same(run_step(spec, plan), reference_step(spec, plan), 1e-10, "tied");
+    const Case tied = case_of(spec, "tied");
+    expect_same(run_steps(GetParam(), {tied})[0], reference_step(spec, tied.plan), 1e-10, tied.name);
   }
 }
 

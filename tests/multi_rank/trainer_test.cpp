@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <mutex>
 
 #include "ballast/packing/packer.h"
@@ -105,7 +106,10 @@ class TwentySteps : public testing::TestWithParam<ParallelDims> {
     RunSpec spec = small_run({1, 1, 1}, 1, packer_names()[at % packer_names().size()],
                              sharding_names()[at % sharding_names().size()]);
     spec.training.precision = precision;
-    const std::vector<double> want = run(spec, 20).losses[0];
+    // One rank holds every shard: what it loses depends on the packer alone.
+    static std::map<std::string, std::vector<double>> of_one_rank;
+    std::vector<double>& want = of_one_rank[spec.packing.packer + to_string(precision)];
+    if (want.empty()) want = run(spec, 20).losses[0];
     EXPECT_LT(want.back(), want.front());
     spec.parallel = GetParam();
     if (can_interleave(GetParam())) spec.schedule = {"interleaved", 2};

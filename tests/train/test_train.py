@@ -250,7 +250,7 @@ def test_loses_nothing_where_documents_are_split_or_truncated(training):
 
 
 def test_ends_with_the_data_and_trains_equally_on_all_of_it_whatever_the_packer(training):
-    data = dict(corpus__epochs=1, corpus__documents=40, packing__cut_at_windows=True, training__steps=100)
+    data = dict(corpus__epochs=1, corpus__documents=40, packing__cut_at_windows="true", training__steps=100)
     plain = json.loads(training("--json", run__folder="plain", packing__packer="plain", **data).stdout)
     wlb = json.loads(training("--json", run__folder="wlb", **data).stdout)
     assert plain["tokens"] == wlb["tokens"] > 0

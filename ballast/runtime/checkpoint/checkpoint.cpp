@@ -52,7 +52,9 @@ void all_or_none(Communicator& world, const char* what, const std::function<void
   world.all_reduce(failed, ReduceOp::max);
   if (!own.empty()) throw RunError(own);
   if (const auto rank = failed.item<std::int64_t>(); rank > 0) {
-    throw RunError(fmt::format("{} failed on rank {} of {}", what, rank - 1, world.size()));
+    // Not an error of its own, however early it ends: the failed rank's is the one to read.
+    throw CommunicationError(fmt::format("{} failed on rank {} of {}", what, rank - 1, world.size()),
+                             {static_cast<int>(rank - 1)}, false);
   }
 }
 
