@@ -100,7 +100,8 @@ def replay(pairs, documents):
     for seed in range(1, pairs + 1):
         runs = {}
         for variant, settings in EIGHT_RANKS.items():
-            summary, runs[variant] = train("eight_ranks", [*settings, "packing.window=16K", f"corpus.documents={documents}", f"run.seed={seed}",
+            summary, runs[variant] = train("eight_ranks", [*settings, "packing.window=16K",
+                                                           f"corpus.documents={documents}", f"run.seed={seed}",
                                                            "training.steps=1000"], RUNS / f"eight-{variant}-{seed}")
             error.append(summary["prediction_error"]["mean"])
         require_equal_data(runs["plain"], runs["balanced"])
