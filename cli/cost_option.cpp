@@ -1,6 +1,8 @@
 #include "cli/cost_option.h"
 
 #include <charconv>
+#include <cstdlib>
+#include <string_view>
 
 #include "ballast/base/error.h"
 #include "ballast/io/profile_json.h"
@@ -29,12 +31,10 @@ std::unique_ptr<CostModel> synthetic(const std::string& text) {
   return make_synthetic_cost(values[0], values[1]);
 }
 
+bool is_run_toml(const std::string& name) { return name.size() > 5 && name.substr(name.size() - 5) == ".toml"; }
+
 ModelSpec read_model(const std::string& name) {
-  if (name.size() > 5 && name.substr(name.size() - 5) == ".toml") {
-    const ModelSpec model = read_run_toml(name).model;
-    require_valid(model.violations(), name + ": [model]");
-    return model;
-  }
+  if (is_run_toml(name)) return read_run_toml(name).model;
   const std::optional<ModelSpec> model = model_preset(name);
   if (model) return *model;
   const std::string near = nearest_name(name, model_preset_names());
@@ -44,8 +44,15 @@ ModelSpec read_model(const std::string& name) {
 
 std::unique_ptr<CostModel> measured(const CostOptions& options) {
   if (options.model.empty()) throw UserError("--profile needs --model: the model whose parts it prices");
-  const ModelSpec model = read_model(options.model);
+  ModelSpec model = read_model(options.model);
   HardwareProfile profile = read_hardware_profile(options.profile);
+  // A run may leave the vocabulary to its corpus; then it is the profile's.
+  constexpr std::string_view kVocabulary = ", vocab ";
+  const std::size_t at = profile.key.mapping.find(kVocabulary);
+  if (is_run_toml(options.model) && model.vocab_size == 0 && at != std::string::npos) {
+    model.vocab_size = std::atoi(profile.key.mapping.c_str() + at + kVocabulary.size());
+  }
+  require_valid(model.violations(), options.model + ": [model]");
   // A mapping names the model and then the threads a rank: only the model is known here.
   const std::string shape = to_string(model);
   if (profile.key.mapping.rfind(shape, 0) != 0) {

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   ballast::cli::add_compare(app);
   ballast::cli::add_report(app);
   ballast::cli::add_trace(app);
+  ballast::cli::add_analyze(app);
   ballast::cli::add_pack(app);
   ballast::cli::add_shard(app);
   ballast::cli::add_train(app, {argv, argv + argc});

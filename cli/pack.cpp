@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +14,7 @@
 #include "ballast/packing/balance.h"
 #include "ballast/packing/oversize.h"
 #include "ballast/packing/packed_stream.h"
+#include "ballast/packing/queue_tuning.h"
 #include "ballast/workload/document_stream.h"
 #include "cli/cost_option.h"
 #include "cli/size_option.h"
@@ -56,9 +58,21 @@ struct Spread {
 struct Figures {
   std::int64_t steps = 0;  // all; the rest is without those that --skip-steps leaves out
   Spread imbalance, lower_bound_gap, micro_batch_tokens, step_tokens, held_tokens, packing_seconds;
+  std::vector<double> imbalances;  // by step
   TokenDelay delay;
   PackingCounts counts;
+  SolverRecord solver;
 };
+
+// The smallest value that at least `share` of them do not exceed.
+double quantile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  const double rank = std::ceil(share * static_cast<double>(values.size()));
+  return values[static_cast<std::size_t>(std::max(1.0, rank)) - 1];
+}
+
+// Packers whose micro-batches may be longer than the window.
+bool variable_length(const PackingSpec& spec) { return spec.packer == "wlb" || spec.packer == "pool"; }
 
 ordered_json quantiles_json(const Quantiles& q) {
   return {{"mean", q.mean}, {"p50", q.p50}, {"p99", q.p99}, {"max", q.max}};
@@ -88,10 +102,14 @@ void check(const PackOptions& options) {
   if (options.sampling.documents < 1) throw UserError("--documents must be 1 or more");
 }
 
+DocumentStream stream_of(const PackOptions& options, const DocumentLengths& input) {
+  return {input.lengths,
+          input.domains,
+          {.shuffle = options.shuffle.has_value(), .seed = options.shuffle.value_or(0), .num_epochs = 1}};
+}
+
 Figures pack(const PackOptions& options, const DocumentLengths& input, const CostModel& cost, AtomicFile* out) {
-  DocumentStream documents(
-      input.lengths, input.domains,
-      {.shuffle = options.shuffle.has_value(), .seed = options.shuffle.value_or(0), .num_epochs = 1});
+  DocumentStream documents = stream_of(options, input);
   PackedStream stream(options.spec, cost, [&] { return documents.next(); });
   Figures figures;
   while (true) {
@@ -101,7 +119,8 @@ Figures pack(const PackOptions& options, const DocumentLengths& input, const Cos
     if (!step) break;
     if (out != nullptr) out->write(to_json(*step) + "\n");
     if (figures.steps++ < options.skip_steps) continue;
-    figures.imbalance.add(imbalance(predicted_work(*step, cost)));
+    figures.imbalances.push_back(imbalance(predicted_work(*step, cost)));
+    figures.imbalance.add(figures.imbalances.back());
     figures.lower_bound_gap.add(lower_bound_gap(*step, cost));
     for (const MicroBatch& micro_batch : step->micro_batches) {
       figures.micro_batch_tokens.add(static_cast<double>(micro_batch.num_tokens()));
@@ -112,6 +131,7 @@ Figures pack(const PackOptions& options, const DocumentLengths& input, const Cos
     figures.delay.add(*step);
   }
   figures.counts = stream.counts();
+  figures.solver = stream.solver_record();
   if (figures.step_tokens.count == 0) {
     throw UserError(fmt::format("--skip-steps = {} leaves none of the {} steps", options.skip_steps, figures.steps));
   }
@@ -124,32 +144,66 @@ ordered_json to_json(const PackOptions& options, const DocumentLengths& input, c
   for (const auto& [domain, quantiles] : f.delay.by_domain()) {
     delay["by_domain"][input.domain_names[static_cast<std::size_t>(domain)]] = quantiles_json(quantiles);
   }
-  ordered_json result{{"packer", options.spec.packer},
-                      {"window_tokens", options.spec.window},
-                      {"max_tokens", options.spec.packer == "wlb" ? options.spec.cap() : options.spec.window},
-                      {"queues_tokens", options.spec.queues},
-                      {"cost", cost.name()},
-                      {"steps", f.steps},
-                      {"skipped_steps", options.skip_steps},
-                      {"micro_batches", options.spec.micro_batches},
-                      {"imbalance", {{"mean", f.imbalance.mean()}, {"max", f.imbalance.max}}},
-                      {"token_delay_steps", std::move(delay)},
-                      {"micro_batch_tokens", tokens_json(f.micro_batch_tokens)},
-                      {"step_tokens", tokens_json(f.step_tokens)},
-                      {"held_tokens", {{"max", static_cast<Tokens>(f.held_tokens.max)}}},
-                      {"documents",
-                       {{"in", f.counts.documents_in},
-                        {"out", f.counts.documents_out},
-                        {"held", f.counts.documents_in - f.counts.documents_out},
-                        {"split", f.counts.split},
-                        {"truncated", f.counts.truncated},
-                        {"truncated_tokens", f.counts.truncated_tokens},
-                        {"refused", 0}}},
-                      {"packing_seconds", {{"mean", f.packing_seconds.mean()}, {"max", f.packing_seconds.max}}},
-                      {"lower_bound_gap", f.lower_bound_gap.mean()}};
+  ordered_json result{
+      {"packer", options.spec.packer},
+      {"window_tokens", options.spec.window},
+      {"max_tokens", variable_length(options.spec) ? options.spec.cap() : options.spec.window},
+      {"queues_tokens", options.spec.queues},
+      {"cost", cost.name()},
+      {"steps", f.steps},
+      {"skipped_steps", options.skip_steps},
+      {"micro_batches", options.spec.micro_batches},
+      {"imbalance", {{"mean", f.imbalance.mean()}, {"p99", quantile(f.imbalances, 0.99)}, {"max", f.imbalance.max}}},
+      {"token_delay_steps", std::move(delay)},
+      {"micro_batch_tokens", tokens_json(f.micro_batch_tokens)},
+      {"step_tokens", tokens_json(f.step_tokens)},
+      {"held_tokens", {{"max", static_cast<Tokens>(f.held_tokens.max)}}},
+      {"documents",
+       {{"in", f.counts.documents_in},
+        {"out", f.counts.documents_out},
+        {"held", f.counts.documents_in - f.counts.documents_out},
+        {"split", f.counts.split},
+        {"truncated", f.counts.truncated},
+        {"truncated_tokens", f.counts.truncated_tokens},
+        {"refused", 0}}},
+      {"packing_seconds", {{"mean", f.packing_seconds.mean()}, {"max", f.packing_seconds.max}}},
+      {"lower_bound_gap", f.lower_bound_gap.mean()}};
+  if (f.solver.solves > 0) {
+    result["solver"] = {{"solves", f.solver.solves},
+                        {"proven", f.solver.proven},
+                        {"worst_gap", f.solver.worst_gap},
+                        {"seconds", {{"mean", f.solver.seconds_mean}, {"max", f.solver.seconds_max}}}};
+  }
   if (input.sampled) result["sampled"] = {{"documents", options.sampling.documents}, {"seed", options.sampling.seed}};
   if (!options.out.empty()) result["out"] = options.out;
   return result;
+}
+
+std::string to_text(const std::vector<Tokens>& queues) {
+  std::string text;
+  for (const Tokens threshold : queues) text += (text.empty() ? "" : ", ") + grouped(threshold);
+  return queues.empty() ? "no queue" : text;
+}
+
+ordered_json to_json(const QueueTuning& tuning) {
+  ordered_json frontier = ordered_json::array();
+  for (const QueueTrial& trial : tuning.frontier) {
+    frontier.push_back(
+        {{"queues_tokens", trial.queues}, {"imbalance", trial.imbalance}, {"token_delay_steps", trial.delay_steps}});
+  }
+  return {{"chosen_queues_tokens", tuning.chosen.queues},
+          {"trials", tuning.trials},
+          {"sample_steps", tuning.steps},
+          {"frontier", std::move(frontier)}};
+}
+
+void print(const QueueTuning& tuning) {
+  fmt::print("queues tuned on {} steps, {} sets of thresholds; imbalance against delay, none is better in both:\n",
+             grouped(tuning.steps), tuning.trials);
+  for (const QueueTrial& trial : tuning.frontier) {
+    fmt::print("  {} {:.3f} at {:.2f} steps: {}\n", trial.queues == tuning.chosen.queues ? "->" : "  ", trial.imbalance,
+               trial.delay_steps, to_text(trial.queues));
+  }
 }
 
 void print(const PackOptions& options, const DocumentLengths& input, const CostModel& cost, const Figures& f) {
@@ -168,8 +222,10 @@ void print(const PackOptions& options, const DocumentLengths& input, const CostM
              options.skip_steps > 0 ? fmt::format(" (figures without the first {})", options.skip_steps) : "",
              grouped(static_cast<Tokens>(f.step_tokens.mean())), grouped(static_cast<Tokens>(f.step_tokens.min)),
              grouped(static_cast<Tokens>(f.step_tokens.max)));
-  fmt::print("  imbalance    {:.3f} on average, {:.3f} at worst (slowest micro-batch x N / total; 1 is perfect)\n",
-             f.imbalance.mean(), f.imbalance.max);
+  fmt::print(
+      "  imbalance    {:.3f} on average, 99% within {:.3f}, {:.3f} at worst (slowest micro-batch x N / total; 1 is "
+      "perfect)\n",
+      f.imbalance.mean(), quantile(f.imbalances, 0.99), f.imbalance.max);
   fmt::print("  lower bound  {:.1f}% above it on average\n", 100 * f.lower_bound_gap.mean());
   fmt::print("  token delay  {:.2f} steps on average, 99% within {:.0f}, at most {:.0f}\n", delay.mean, delay.p99,
              delay.max);
@@ -177,6 +233,11 @@ void print(const PackOptions& options, const DocumentLengths& input, const CostM
     if (input.domain_names.size() < 2) break;
     fmt::print("    {:<10} {:.2f} on average, at most {:.0f}\n", input.domain_names[static_cast<std::size_t>(domain)],
                quantiles.mean, quantiles.max);
+  }
+  if (f.solver.solves > 0) {
+    fmt::print("  solver       {} of {} proven best, the others within {:.2f}% of it; {:.0f} ms each, {:.0f} at most\n",
+               f.solver.proven, f.solver.solves, 100 * f.solver.worst_gap, 1e3 * f.solver.seconds_mean,
+               1e3 * f.solver.seconds_max);
   }
   fmt::print("  held         {} tokens at most between steps\n", grouped(static_cast<Tokens>(f.held_tokens.max)));
   fmt::print("  packing      {:.2f} ms a step on average, {:.2f} ms at most (measured here)\n",
@@ -186,7 +247,10 @@ void print(const PackOptions& options, const DocumentLengths& input, const CostM
 
 void run(PackOptions options) {
   check(options);
-  if (!options.queues.empty()) options.spec.queues = sizes_of_text("--queues", options.queues);
+  const bool tunes = options.queues == "auto";
+  if (tunes && options.spec.packer != "wlb")
+    throw UserError("--queues = auto: tunes wlb's queues; --packer is not wlb");
+  if (!tunes && !options.queues.empty()) options.spec.queues = sizes_of_text("--queues", options.queues);
   options.spec.oversize = parse_oversize(options.oversize);
   require_valid(options.spec.violations(), "pack");
   const std::unique_ptr<CostModel> cost = make_cost(options.cost);
@@ -194,13 +258,24 @@ void run(PackOptions options) {
   for (std::size_t i = 0; i < input.lengths.size(); ++i) {
     require_fits(options.spec, {.id = static_cast<std::int64_t>(i), .length = input.lengths[i]});
   }
+  std::optional<QueueTuning> tuning;
+  if (tunes) {
+    DocumentStream sample = stream_of(options, input);
+    std::vector<Tokens> lengths;
+    while (const auto document = sample.next()) lengths.push_back(document->length);
+    tuning = tune_queues(options.spec, *cost, lengths);
+    options.spec.queues = tuning->chosen.queues;
+  }
   std::unique_ptr<AtomicFile> out;
   if (!options.out.empty()) out = std::make_unique<AtomicFile>(options.out);
   const Figures figures = pack(options, input, *cost, out.get());
   if (out) out->commit();
   if (options.json) {
-    fmt::print("{}\n", to_json(options, input, *cost, figures).dump(2));
+    ordered_json result = to_json(options, input, *cost, figures);
+    if (tuning) result["queue_tuning"] = to_json(*tuning);
+    fmt::print("{}\n", result.dump(2));
   } else if (!options.quiet) {
+    if (tuning) print(*tuning);
     print(options, input, *cost, figures);
   }
 }
@@ -220,16 +295,25 @@ void add_pack(CLI::App& app) {
   verb->add_option("--packer", o.spec.packer, join(packer_names()))->required()->type_name("NAME");
   add_size_option(*verb, "--window", o.spec.window, "Context window S")->required();
   verb->add_option("--micro-batches", o.spec.micro_batches, "Micro-batches a step, N")->required()->type_name("N");
-  verb->add_option("--global-batches", o.spec.global_batches, "fixed-greedy: balance over K global batches")
+  verb->add_option("--global-batches", o.spec.global_batches,
+                   "fixed-greedy, fixed-solver: balance over K global batches")
       ->type_name("K");
   add_size_option(*verb, "--max-tokens", o.spec.max_tokens,
-                  "wlb: most tokens of a micro-batch; the window where nothing is said");
-  verb->add_option("--queues", o.queues,
-                   "wlb: documents of A tokens and more wait in bands [A,B), [B,...) for N of their kind")
+                  "wlb, pool: most tokens of a micro-batch; the window where nothing is said");
+  verb->add_option(
+          "--queues", o.queues,
+          "wlb: documents of A tokens and more wait in bands [A,B), [B,...) for N of their kind; auto: tuned on "
+          "these lengths")
       ->type_name("A,B,...");
   verb->add_option("--max-delay", o.spec.max_delay,
-                   "wlb: a document waits so many steps in a queue, then goes where it fits")
+                   "wlb, pool: a document waits so many steps at most, then goes where it fits")
       ->type_name("STEPS");
+  verb->add_option("--token-swing", o.spec.token_swing,
+                   "wlb, pool: most that a step's tokens may differ from N windows, as a share of them")
+      ->type_name("SHARE");
+  add_size_option(*verb, "--max-held", o.spec.max_held, "wlb, pool: most tokens that wait between steps");
+  verb->add_option("--max-documents", o.spec.max_documents, "wlb, pool: most documents of a micro-batch")
+      ->type_name("COUNT");
   verb->add_option("--oversize", o.oversize, "Documents longer than the window: truncate (and count), split or refuse")
       ->type_name("POLICY")
       ->capture_default_str();

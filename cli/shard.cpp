@@ -104,21 +104,20 @@ std::pair<std::string, std::string> choice(const std::map<std::string, StrategyF
   const StrategyFigures& chosen = figures.at(last);
   const auto most = std::max_element(chosen.made_by.begin(), chosen.made_by.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (last != "adaptive") return {last, "it was asked for"};
+  if (last != "adaptive" && last != "hybrid") return {last, "it was asked for"};
   std::vector<std::string> shares;
   for (const auto& [name, count] : chosen.made_by) shares.push_back(fmt::format("{} for {}", name, count));
   std::string why = fmt::format(
-      "adaptive takes the strategy whose slowest rank is predicted fastest, per_sequence on a tie: {} of {} "
-      "micro-batches",
-      join(shares), [&] {
+      "{} takes the strategy whose slowest rank is predicted fastest, per_sequence on a tie: {} of {} micro-batches",
+      last, join(shares), [&] {
         std::int64_t all = 0;
         for (const auto& [n, c] : chosen.made_by) all += c;
         return all;
       }());
   if (figures.count("per_sequence") > 0) {
-    why += fmt::format("; slowest ranks add up to {:.6g} per_sequence, {:.6g} per_document, {:.6g} adaptive",
-                       figures.at("per_sequence").predicted_seconds.max,
-                       figures.at("per_document").predicted_seconds.max, chosen.predicted_seconds.max);
+    std::vector<std::string> sums;
+    for (const auto& [name, f] : figures) sums.push_back(fmt::format("{:.6g} {}", f.predicted_seconds.max, name));
+    why += "; slowest ranks add up to " + join(sums);
   }
   return {most->first, why};
 }

@@ -19,6 +19,7 @@ void add_corpus(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_report(CLI::App& app);
 void add_trace(CLI::App& app);
+void add_analyze(CLI::App& app);
 void add_pack(CLI::App& app);
 void add_shard(CLI::App& app);
 // `arguments`: the whole command line, which the ranks run again.

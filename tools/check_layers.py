@@ -50,6 +50,7 @@ LIBRARY_FOLDERS = {
     "nlohmann": ["ballast/io", "cli"],
     "toml++": ["ballast/io"],
     "CLI": ["cli"],
+    "coin": ["ballast/solver"],
     **dict.fromkeys(["torch", "ATen", "c10", "c10d", "caffe2", "gloo"], ["ballast/runtime", "cli"]),
     **dict.fromkeys(["gtest", "gmock", "rapidcheck", "rapidcheck.h", "benchmark"], []),
 }

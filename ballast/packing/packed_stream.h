@@ -27,6 +27,7 @@ class PackedStream {
 
   PackingCounts counts() const;
   Tokens held_tokens() const { return held_tokens_; }
+  SolverRecord solver_record() const { return packer_->solver_record(); }
 
  private:
   void hold(std::vector<PackedStep> steps);

@@ -4,6 +4,7 @@
 // documents out plus documents held.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,15 @@
 #include "ballast/spec/run_spec.h"
 
 namespace ballast {
+
+// What a packer that asks a solver (fixed-solver) has had of it so far.
+struct SolverRecord {
+  std::int64_t solves = 0;
+  std::int64_t proven = 0;  // of them, solved to the proven best
+  double worst_gap = 0;     // heaviest window over the proven lower bound, minus 1
+  double seconds_mean = 0;
+  double seconds_max = 0;
+};
 
 class Packer {
  public:
@@ -30,6 +40,9 @@ class Packer {
   // Tokens left over from earlier steps that the next step will pack, so that it takes fewer new ones: a step takes
   // documents until it holds N windows of tokens. Documents parked in a queue until N of them meet do not count.
   virtual Tokens backlog_tokens() const = 0;
+
+  // Empty for packers that need no solver.
+  virtual SolverRecord solver_record() const { return {}; }
 
   virtual const PackerState& state() const = 0;
   virtual void restore(PackerState state) = 0;

@@ -1,67 +1,13 @@
 #include "ballast/packing/wlb.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
-#include "ballast/packing/tournament.h"
+#include "ballast/packing/bins.h"
 
 namespace ballast {
 
 namespace {
-
-void sort_longest_first(std::vector<Document>& documents) {
-  std::stable_sort(documents.begin(), documents.end(),
-                   [](const Document& a, const Document& b) { return a.length > b.length; });
-}
-
-// The N micro-batches of the step being filled.
-class Bins {
- public:
-  Bins(int count, Tokens cap, const CostModel& cost)
-      : cap_(cap),
-        cost_(cost),
-        work_(static_cast<std::size_t>(count)),
-        tokens_(static_cast<std::size_t>(count)),
-        micro_batches_(static_cast<std::size_t>(count)) {}
-
-  bool place(const Document& document) {
-    std::size_t bin = work_.least();
-    if (!fits(bin, document)) bin = tokens_.least();
-    if (!fits(bin, document)) return false;
-    put(bin, document);
-    return true;
-  }
-
-  // One to each micro-batch, or none at all. `documents` longest first.
-  bool place_one_each(const std::vector<Document>& documents) {
-    std::vector<std::size_t> order(documents.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return work_[a] < work_[b]; });
-    for (std::size_t i = 0; i < documents.size(); ++i) {
-      if (!fits(order[i], documents[i])) return false;
-    }
-    for (std::size_t i = 0; i < documents.size(); ++i) put(order[i], documents[i]);
-    return true;
-  }
-
-  std::vector<MicroBatch> take() { return std::move(micro_batches_); }
-
- private:
-  bool fits(std::size_t bin, const Document& document) const { return tokens_[bin] + document.length <= cap_; }
-
-  void put(std::size_t bin, const Document& document) {
-    work_.set(bin, work_[bin] + cost_.document(document.length));
-    tokens_.set(bin, tokens_[bin] + document.length);
-    micro_batches_[bin].documents.push_back(document);
-  }
-
-  Tokens cap_;
-  const CostModel& cost_;
-  Tournament<Seconds> work_;
-  Tournament<Tokens> tokens_;
-  std::vector<MicroBatch> micro_batches_;
-};
 
 class WlbPacker final : public Packer {
  public:
@@ -95,8 +41,7 @@ class WlbPacker final : public Packer {
   }
 
   Tokens backlog_tokens() const override {
-    Tokens sum = 0;
-    for (const Document& document : state_.pending) sum += document.length;
+    Tokens sum = total_tokens(state_.pending);
     for (const std::vector<Document>& queue : state_.queues) {
       for (std::size_t i = num_micro_batches(); i < queue.size(); ++i) sum += queue[i].length;
     }
@@ -117,7 +62,7 @@ class WlbPacker final : public Packer {
   std::size_t num_micro_batches() const { return static_cast<std::size_t>(spec_.micro_batches); }
 
   PackedStep pack(std::vector<Document> fresh) {
-    Bins bins(spec_.micro_batches, spec_.cap(), cost_);
+    Bins bins(spec_, cost_);
     std::vector<Document> left_over;
     const auto place_all = [&](const std::vector<Document>& documents) {
       for (const Document& document : documents) {
@@ -125,7 +70,12 @@ class WlbPacker final : public Packer {
       }
     };
     place_all(take_overdue());
-    for (auto queue = state_.queues.rbegin(); queue != state_.queues.rend(); ++queue) release(*queue, bins);
+    const TokenBounds bounds = token_bounds(spec_);
+    const Tokens without_queues = total_tokens(state_.pending) + total_tokens(fresh);
+    for (auto queue = state_.queues.rbegin(); queue != state_.queues.rend(); ++queue) {
+      release(*queue, bounds.most - without_queues, bins);
+    }
+    place_all(take_oldest(bounds.least - without_queues - bins.total_tokens()));
     place_all(state_.pending);
     sort_longest_first(fresh);
     place_all(fresh);
@@ -149,12 +99,33 @@ class WlbPacker final : public Packer {
     return overdue;
   }
 
-  void release(std::vector<Document>& queue, Bins& bins) {
+  // `room`: tokens that all queues may bring into this step.
+  void release(std::vector<Document>& queue, Tokens room, Bins& bins) {
     if (queue.size() < num_micro_batches()) return;
     const auto end = queue.begin() + static_cast<std::ptrdiff_t>(num_micro_batches());
     std::vector<Document> oldest(queue.begin(), end);
+    if (bins.total_tokens() + total_tokens(oldest) > room) return;
     sort_longest_first(oldest);
     if (bins.place_one_each(oldest)) queue.erase(queue.begin(), end);
+  }
+
+  // Queued documents that this step needs to hold `missing` tokens more, or that are too many to be held: oldest first.
+  std::vector<Document> take_oldest(Tokens missing) {
+    std::vector<Document> taken;
+    Tokens held = 0;
+    for (const std::vector<Document>& queue : state_.queues) held += total_tokens(queue);
+    while (held > 0 && (missing > 0 || (spec_.max_held > 0 && held > spec_.max_held))) {
+      auto oldest = state_.queues.end();
+      for (auto queue = state_.queues.begin(); queue != state_.queues.end(); ++queue) {
+        if (queue->empty()) continue;
+        if (oldest == state_.queues.end() || queue->front().arrival < oldest->front().arrival) oldest = queue;
+      }
+      taken.push_back(oldest->front());
+      oldest->erase(oldest->begin());
+      held -= taken.back().length;
+      missing -= taken.back().length;
+    }
+    return taken;
   }
 
   PackingSpec spec_;

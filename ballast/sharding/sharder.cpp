@@ -1,38 +1,11 @@
 #include "ballast/sharding/sharder.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "ballast/base/error.h"
+#include "ballast/sharding/ranges.h"
 
 namespace ballast {
-
-namespace {
-
-// Appends to a rank's ranges, joining it to the last where they touch.
-void append(std::vector<TokenRange>& ranges, TokenRange range) {
-  if (range.empty()) return;
-  if (!ranges.empty() && ranges.back().end == range.begin) {
-    ranges.back().end = range.end;
-  } else {
-    ranges.push_back(range);
-  }
-}
-
-ShardPlan empty_plan(const char* name, const std::vector<Tokens>& cu_seqlens, int num_ranks) {
-  if (num_ranks < 1) throw UserError("cp = " + std::to_string(num_ranks) + ": must be 1 or more");
-  ShardPlan plan{.sharding = name, .cu_seqlens = cu_seqlens, .ranges = {}};
-  plan.ranges.resize(static_cast<std::size_t>(num_ranks));
-  return plan;
-}
-
-// Rank that holds chunk c of 2C: chunks i and 2C-1-i make a pair of one early and one late chunk, whose causal work is
-// the same for every i.
-std::size_t rank_of_chunk(std::size_t chunk, std::size_t num_ranks) {
-  return std::min(chunk, 2 * num_ranks - 1 - chunk);
-}
-
-}  // namespace
 
 ShardPlan shard_per_sequence(const std::vector<Tokens>& cu_seqlens, int num_ranks) {
   ShardPlan plan = empty_plan("per_sequence", cu_seqlens, num_ranks);
@@ -53,16 +26,9 @@ ShardPlan shard_per_sequence(const std::vector<Tokens>& cu_seqlens, int num_rank
 
 ShardPlan shard_per_document(const std::vector<Tokens>& cu_seqlens, int num_ranks) {
   ShardPlan plan = empty_plan("per_document", cu_seqlens, num_ranks);
-  const auto ranks = static_cast<std::size_t>(num_ranks);
-  std::size_t next_rank = 0;  // of the round robin, which goes on from document to document
+  std::size_t next_rank = 0;
   for (std::size_t d = 0; d + 1 < cu_seqlens.size(); ++d) {
-    const Tokens end = cu_seqlens[d + 1];
-    Tokens at = cu_seqlens[d];
-    const Tokens chunk = (end - at) / (2 * num_ranks);
-    for (std::size_t c = 0; chunk > 0 && c < 2 * ranks; ++c, at += chunk) {
-      append(plan.ranges[rank_of_chunk(c, ranks)], {at, at + chunk});
-    }
-    for (; at < end; ++at, next_rank = (next_rank + 1) % ranks) append(plan.ranges[next_rank], {at, at + 1});
+    deal_document(plan, cu_seqlens[d], cu_seqlens[d + 1], next_rank);
   }
   return plan;
 }
@@ -94,13 +60,14 @@ ShardPlan shard_adaptive(const std::vector<Tokens>& cu_seqlens, int num_ranks, c
   return slowest(per_document) < slowest(per_sequence) ? per_document : per_sequence;
 }
 
-std::vector<std::string> sharding_names() { return {"per-sequence", "per-document", "adaptive"}; }
+std::vector<std::string> sharding_names() { return {"per-sequence", "per-document", "adaptive", "hybrid"}; }
 
 ShardPlan make_shard_plan(const std::string& sharding, const std::vector<Tokens>& cu_seqlens, int num_ranks,
                           const CostModel& cost) {
   if (sharding == "per-sequence") return shard_per_sequence(cu_seqlens, num_ranks);
   if (sharding == "per-document") return shard_per_document(cu_seqlens, num_ranks);
   if (sharding == "adaptive") return shard_adaptive(cu_seqlens, num_ranks, cost);
+  if (sharding == "hybrid") return shard_hybrid(cu_seqlens, num_ranks, cost);
   const std::string near = nearest_name(sharding, sharding_names());
   throw UserError("sharding = \"" + sharding + "\": must be one of " + join(sharding_names()) +
                   (near.empty() ? "" : "; did you mean \"" + near + "\"?"));

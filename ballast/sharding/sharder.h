@@ -24,7 +24,17 @@ std::vector<Seconds> predict_attention(const ShardPlan& plan, const CostModel& c
 // blocks. `sharding` of the result names the choice.
 ShardPlan shard_adaptive(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost);
 
-// By name: per-sequence, per-document, adaptive. Throws UserError for another, with the nearest.
+// Documents of `threshold` tokens and more as shard_per_document; shorter ones whole, longest first, each on the rank
+// that computes least attention if it has room for its tokens, else on the one with most room; what fits nowhere is cut
+// over what room is left. Token counts differ by at most one.
+ShardPlan shard_whole_below(const std::vector<Tokens>& cu_seqlens, int num_ranks, Tokens threshold,
+                            const CostModel& cost);
+
+// W10: the fastest by predict_attention of adaptive's choice and shard_whole_below at thresholds of 1, 1/2, 1/4 and 1/8
+// of a rank's tokens. `sharding` of the result names the choice.
+ShardPlan shard_hybrid(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost);
+
+// By name: per-sequence, per-document, adaptive, hybrid. Throws UserError for another, with the nearest.
 ShardPlan make_shard_plan(const std::string& sharding, const std::vector<Tokens>& cu_seqlens, int num_ranks,
                           const CostModel& cost);
 std::vector<std::string> sharding_names();

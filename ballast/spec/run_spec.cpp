@@ -38,6 +38,16 @@ Violations PackingSpec::violations() const {
                     ": a step of full windows would never fit");
   }
   if (max_delay < 0) found.push_back("max_delay = " + std::to_string(max_delay) + ": must be 0 (no bound) or more");
+  if (max_held < 0) found.push_back("max_held = " + std::to_string(max_held) + ": must be 0 (no bound) or more");
+  if (max_documents < 0) {
+    found.push_back("max_documents = " + std::to_string(max_documents) + ": must be 0 (no bound) or more");
+  }
+  const bool variable = packer == "wlb" || packer == "pool";
+  if (!variable && (token_swing > 0 || max_held > 0 || max_documents > 0)) {
+    found.push_back("token_swing, max_held and max_documents bound wlb and pool; packer = \"" + packer +
+                    "\" fills windows");
+  }
+  if (!(token_swing >= 0 && token_swing < 1)) found.push_back("token_swing: must be 0 (no bound) or more, below 1");
   for (std::size_t i = 0; i < queues.size(); ++i) {
     if (queues[i] < 1 || (i > 0 && queues[i] <= queues[i - 1])) {
       found.push_back("queues: thresholds must be over 0 and rise, but entry " + std::to_string(i + 1) + " is " +

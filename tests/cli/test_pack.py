@@ -23,7 +23,7 @@ def shard(ballast, *arguments, stdin=""):
 
 
 WINDOW_8 = ("--window", 8, "--micro-batches", 2)
-PACKERS = ("plain", "fixed-greedy", "wlb")
+PACKERS = ("plain", "next-fit", "fixed-greedy", "wlb", "pool")
 
 
 def test_eight_sevens_under_a_cap_of_eight_never_share(ballast):

@@ -89,7 +89,8 @@ void expect_same(const StepNumbers& got, const StepNumbers& want, double toleran
 
 class Layout : public testing::TestWithParam<ParallelDims> {};
 
-// With each sharder, and interleaved with one of them: the schedule changes neither documents nor shards.
+// For each packer with each sharder, interleaved too with one of them: the schedule changes neither documents nor
+// shards.
 void expect_the_references_numbers(const ParallelDims& dims, Precision precision, double tolerance) {
   std::vector<Case> cases;
   std::map<std::string, StepNumbers> want;  // by packer: sharding does not change what it packs

@@ -99,7 +99,7 @@ void expect_losses_near(const std::vector<double>& got, const std::vector<double
 
 class TwentySteps : public testing::TestWithParam<ParallelDims> {
  protected:
-  // Each packer with each sharder is some layout's: their numbers, 4 and 3, have no common factor, and layouts are 17.
+  // Packers and sharders take turns over the layouts, so that every one, and nearly every pair, is some layout's.
   void expect_the_losses_of_one_rank(Precision precision, double tolerance) {
     const std::vector<ParallelDims> all = layouts();
     const auto at = static_cast<std::size_t>(std::find(all.begin(), all.end(), GetParam()) - all.begin());

@@ -21,11 +21,20 @@ struct Case {
 void showValue(const Case& c, std::ostream& out) {
   out << c.spec.packer << " window " << c.spec.window << " cap " << c.spec.cap() << " N " << c.spec.micro_batches
       << " K " << c.spec.global_batches << " oversize " << to_string(c.spec.oversize) << " cut "
-      << c.spec.cut_at_windows << " max delay " << c.spec.max_delay << " queues [";
+      << c.spec.cut_at_windows << " max delay " << c.spec.max_delay << " swing " << c.spec.token_swing << " max held "
+      << c.spec.max_held << " max documents " << c.spec.max_documents << " queues [";
   for (const Tokens threshold : c.spec.queues) out << threshold << " ";
   out << "] lengths [";
   for (const Tokens length : c.lengths) out << length << " ";
   out << "]";
+}
+
+bool variable_length(const PackingSpec& spec) { return spec.packer == "wlb" || spec.packer == "pool"; }
+
+void without_bounds(PackingSpec& spec) {
+  spec.token_swing = 0;
+  spec.max_held = 0;
+  spec.max_documents = 0;
 }
 
 rc::Gen<Case> any_case() {
@@ -41,6 +50,11 @@ rc::Gen<Case> any_case() {
     c.spec.cut_at_windows = *rc::gen::arbitrary<bool>();
     c.spec.queues = *rc::gen::elementOf(std::vector<std::vector<Tokens>>{
         {}, {c.spec.window}, {1 + c.spec.window / 2, 1 + c.spec.window}, {1, 2, 3 + c.spec.window / 2}});
+    if (variable_length(c.spec)) {
+      c.spec.token_swing = *rc::gen::element(0.0, 0.0, 0.1, 0.9);
+      c.spec.max_held = *rc::gen::element<Tokens>(0, 0, 1, 3 * c.spec.window);
+      c.spec.max_documents = *rc::gen::element(0, 0, 1, 3);
+    }
     c.lengths = *rc::gen::container<std::vector<Tokens>>(
         rc::gen::oneOf(rc::gen::inRange<Tokens>(0, 2), rc::gen::inRange<Tokens>(0, c.spec.window + 1),
                        rc::gen::inRange<Tokens>(0, 3 * c.spec.window)));
@@ -50,12 +64,16 @@ rc::Gen<Case> any_case() {
 
 RC_GTEST_PROP(EveryPacker, KeepsTheCapAndTheNumberOfMicroBatches, ()) {
   const Case c = *any_case();
-  const Tokens cap = c.spec.packer == "wlb" ? c.spec.cap() : c.spec.window;
+  const Tokens cap = variable_length(c.spec) ? c.spec.cap() : c.spec.window;
   std::int64_t number = 0;
   for (const PackedStep& step : pack_all(c.spec, *kCost, c.lengths)) {
     RC_ASSERT(step.step == number++);
     RC_ASSERT(step.micro_batches.size() == static_cast<std::size_t>(c.spec.micro_batches));
     RC_ASSERT(step.violations(cap).empty());
+    for (const MicroBatch& micro_batch : step.micro_batches) {
+      RC_ASSERT(c.spec.max_documents == 0 ||
+                micro_batch.documents.size() <= static_cast<std::size_t>(c.spec.max_documents));
+    }
   }
 }
 
@@ -123,6 +141,7 @@ RC_GTEST_PROP(EveryPacker, GoesOnFromItsStateWithTheSameSteps, ()) {
 RC_GTEST_PROP(EveryPacker, SeesEqualPiecesWhereDocumentsAreCutAtWindows, ()) {
   Case c = *any_case();
   c.spec.cut_at_windows = true;
+  without_bounds(c.spec);
   const auto pieces = [&](const std::string& packer) {
     c.spec.packer = packer;
     std::map<std::int64_t, std::vector<std::pair<Tokens, Tokens>>> runs;
@@ -133,10 +152,12 @@ RC_GTEST_PROP(EveryPacker, SeesEqualPiecesWhereDocumentsAreCutAtWindows, ()) {
   };
   RC_ASSERT(pieces("plain") == pieces("wlb"));
   RC_ASSERT(pieces("plain") == pieces("fixed-greedy"));
+  RC_ASSERT(pieces("plain") == pieces("pool"));
 }
 
 RC_GTEST_PROP(PlainPacker, FillsEveryWindowButTheLast, ()) {
   Case c = *any_case();
+  without_bounds(c.spec);
   c.spec.packer = "plain";
   bool room_seen = false;
   std::pair<std::int64_t, Tokens> last{-1, -1};

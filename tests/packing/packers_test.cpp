@@ -124,6 +124,66 @@ TEST(WlbPacker, ReleasesAQueuedDocumentAfterTheLongestDelay) {
   EXPECT_GT(step_of_the_long_one(0), 2) << "with no bound it waits for the end of the data";
 }
 
+std::vector<Tokens> with_ones(std::vector<Tokens> lengths, int ones) {
+  lengths.insert(lengths.end(), static_cast<std::size_t>(ones), 1);
+  return lengths;
+}
+
+TEST(WlbPacker, TakesFromItsQueuesWhatAStepNeedsToKeepItsTokenSwing) {
+  PackingSpec spec = spec_of("wlb", 10, 2);
+  spec.queues = {8};
+  const std::vector<Tokens> lengths = with_ones({8}, 12);
+  EXPECT_EQ(pack_all(spec, *kSquares, lengths)[0].num_tokens(), 12);
+  spec.token_swing = 0.2;  // 16 to 24 tokens
+  EXPECT_EQ(pack_all(spec, *kSquares, lengths)[0].num_tokens(), 20);
+}
+
+TEST(WlbPacker, ReleasesTheOldestWhereMoreWaitsThanMay) {
+  PackingSpec spec = spec_of("wlb", 10, 2);
+  spec.queues = {8};
+  spec.max_held = 7;
+  EXPECT_EQ(pack_all(spec, *kSquares, with_ones({8}, 12))[0].num_tokens(), 20);
+}
+
+TEST(WlbPacker, ClosesAMicroBatchThatHasItsDocuments) {
+  PackingSpec spec = spec_of("wlb", 10, 2);
+  spec.max_documents = 3;
+  const auto steps = pack_all(spec, *kSquares, with_ones({}, 20));
+  EXPECT_EQ(lengths_of(steps[0]), (Lengths{{1, 1, 1}, {1, 1, 1}}));
+}
+
+TEST(PoolPacker, HoldsALongDocumentUntilItsLikeComes) {
+  std::vector<Tokens> lengths = with_ones({16}, 16);
+  lengths.push_back(16);
+  PackingSpec spec = spec_of("pool", 16, 2);
+  spec.max_tokens = 24;
+  const auto steps = pack_all(spec, *kSquares, with_ones(lengths, 16));
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].num_tokens(), 16) << "the long one waits";
+  EXPECT_EQ(lengths_of(steps[1])[0][0], 16);
+  EXPECT_EQ(lengths_of(steps[1])[1][0], 16);
+}
+
+TEST(PoolPacker, LevelsALongDocumentWithTwoOfHalfItsWork) {
+  const std::unique_ptr<CostModel> by_length = make_synthetic_cost(1, 0);
+  const auto steps = pack_all(spec_of("pool", 16, 2), *by_length, {16, 8, 8});
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(lengths_of(steps[0]), (Lengths{{16}, {8, 8}}));
+}
+
+TEST(PoolPacker, ReleasesADocumentAfterTheLongestDelay) {
+  PackingSpec spec = spec_of("pool", 16, 2);
+  spec.max_delay = 2;
+  const auto steps = pack_all(spec, *kSquares, with_ones({16}, 16 + 3 * 32));
+  std::size_t step_of_long = steps.size();
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    for (const auto& micro_batch : lengths_of(steps[s])) {
+      if (std::find(micro_batch.begin(), micro_batch.end(), 16) != micro_batch.end()) step_of_long = s;
+    }
+  }
+  EXPECT_EQ(step_of_long, 2u);
+}
+
 TEST(TokenCap, EightSevensUnderACapOfEightMakeEightMicroBatches) {
   for (const std::string packer : {"fixed-greedy", "wlb"}) {
     const auto steps = pack_all(spec_of(packer, 8, 8), *kSquares, std::vector<Tokens>(8, 7));
@@ -187,9 +247,9 @@ TEST(MakePacker, NamesTheNearestPacker) {
     make_packer(spec_of("plian", 8, 1), *kSquares);
     FAIL() << "an unknown packer was made";
   } catch (const UserError& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "packing: packer = \"plian\": must be one of plain, next-fit, fixed-greedy, wlb; did you mean \"plain\"?");
+    EXPECT_STREQ(error.what(),
+                 "packing: packer = \"plian\": must be one of plain, next-fit, fixed-greedy, fixed-solver, wlb, pool; "
+                 "did you mean \"plain\"?");
   }
 }
 

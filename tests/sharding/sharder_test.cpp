@@ -83,7 +83,7 @@ TEST(MakeShardPlan, NamesTheNearestStrategy) {
     FAIL() << "an unknown strategy was taken";
   } catch (const UserError& error) {
     EXPECT_STREQ(error.what(),
-                 "sharding = \"per-docment\": must be one of per-sequence, per-document, adaptive; did you "
+                 "sharding = \"per-docment\": must be one of per-sequence, per-document, adaptive, hybrid; did you "
                  "mean \"per-document\"?");
   }
   EXPECT_THROW(make_shard_plan("per-document", {0, 8}, 0, *kCost), UserError);
@@ -133,6 +133,36 @@ RC_GTEST_PROP(PerDocument, IsEvenInAttentionPairsUpToTheLeftOverTokens, ()) {
   for (std::size_t d = 0; d + 1 < bounds.size(); ++d) slack += 2 * (bounds[d + 1] - bounds[d]);
   const auto [low, high] = std::minmax_element(pairs.begin(), pairs.end());
   RC_ASSERT(*high - *low <= slack);
+}
+
+TEST(Hybrid, KeepsShortDocumentsWholeAndCutsLongOnes) {
+  const ShardPlan plan = shard_whole_below(boundaries({8, 3, 3, 2, 4}), 2, 5, *kCost);
+  EXPECT_EQ(plan.tokens_per_rank(), (std::vector<Tokens>{10, 10}));
+  // 8 in chunks of 2 over both ranks; then 4 and 2 on one, 3 and 3 on the other.
+  EXPECT_EQ(plan.ranges[0], (std::vector<TokenRange>{{0, 2}, {6, 8}, {14, 20}}));
+  EXPECT_EQ(plan.ranges[1], (std::vector<TokenRange>{{2, 6}, {8, 14}}));
+}
+
+TEST(Hybrid, CutsAShortDocumentWhereNoRankHasRoomForIt) {
+  const ShardPlan plan = shard_whole_below(boundaries({3, 3, 3}), 2, 100, *kCost);
+  EXPECT_EQ(plan.tokens_per_rank(), (std::vector<Tokens>{5, 4}));
+  EXPECT_EQ(plan.violations(1), Violations{});
+}
+
+RC_GTEST_PROP(Hybrid, KeepsCountsAtMostOneApartAtAnyThreshold, ()) {
+  const std::vector<Tokens> bounds = *any_boundaries();
+  const ShardPlan plan = shard_whole_below(bounds, *any_degree(), *rc::gen::inRange<Tokens>(0, 20001), *kCost);
+  RC_ASSERT(plan.violations(1).empty());
+}
+
+RC_GTEST_PROP(Hybrid, IsNeverPredictedSlowerThanAdaptive, ()) {
+  const std::vector<Tokens> bounds = *any_boundaries();
+  const int ranks = *rc::gen::inRange(1, 65);
+  const auto slowest = [&](const ShardPlan& plan) {
+    const auto seconds = predict_attention(plan, *kCost);
+    return *std::max_element(seconds.begin(), seconds.end());
+  };
+  RC_ASSERT(slowest(shard_hybrid(bounds, ranks, *kCost)) <= slowest(shard_adaptive(bounds, ranks, *kCost)));
 }
 
 RC_GTEST_PROP(Adaptive, IsNeverPredictedSlowerThanTheBetterOfTheTwo, ()) {

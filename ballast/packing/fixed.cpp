@@ -1,4 +1,4 @@
-#include "ballast/packing/fixed_greedy.h"
+#include "ballast/packing/fixed.h"
 
 #include <algorithm>
 #include <functional>
@@ -6,9 +6,13 @@
 #include <queue>
 #include <utility>
 
+#include "ballast/solver/min_max_assignment.h"
+
 namespace ballast {
 
 namespace {
+
+double square(Tokens length) { return static_cast<double>(length) * static_cast<double>(length); }
 
 // Windows of S tokens by their sum of squares. Documents come longest first, so a window without room for this one may
 // have room for a later one: it waits in `full_`, by room, and returns. Each placement moves a window at most twice, so
@@ -35,9 +39,8 @@ class Windows {
       }
       const std::size_t w = open_.top().second;
       open_.pop();
-      const double length = static_cast<double>(document.length);
       room_[w] -= document.length;
-      sum_of_squares_[w] += length * length;
+      sum_of_squares_[w] += square(document.length);
       documents_[w].documents.push_back(document);
       open_.emplace(sum_of_squares_[w], w);
     }
@@ -71,9 +74,11 @@ class Windows {
   std::priority_queue<Full> full_;                                     // most room first
 };
 
-class FixedGreedyPacker final : public Packer {
+class FixedPacker final : public Packer {
  public:
-  explicit FixedGreedyPacker(const PackingSpec& spec) : spec_(spec) {}
+  FixedPacker(const PackingSpec& spec, bool solves) : spec_(spec), solves_(solves) {}
+
+  SolverRecord solver_record() const override { return record_; }
 
   std::vector<PackedStep> add(std::vector<Document> batch) override {
     take(std::move(batch));
@@ -132,6 +137,7 @@ class FixedGreedyPacker final : public Packer {
 
     std::vector<PackedStep> steps;
     std::vector<MicroBatch> packed = windows.take();
+    if (solves_) improve(packed);
     for (std::size_t first = 0; first < packed.size(); first += num_micro_batches) {
       PackedStep step{.step = state_.next_step++, .micro_batches = {}};
       for (std::size_t m = first; m < first + num_micro_batches; ++m)
@@ -142,7 +148,44 @@ class FixedGreedyPacker final : public Packer {
     return steps;
   }
 
+  // The same documents in as many windows, the heaviest as light as the solver can make it; heaviest first again.
+  void improve(std::vector<MicroBatch>& windows) {
+    MinMaxAssignment problem{.num_bins = static_cast<int>(windows.size()), .capacity = spec_.window};
+    std::vector<Document> documents;
+    for (std::size_t w = 0; w < windows.size(); ++w) {
+      for (const Document& document : windows[w].documents) {
+        documents.push_back(document);
+        problem.weights.push_back(square(document.length));
+        problem.sizes.push_back(document.length);
+        problem.start.push_back(static_cast<int>(w));
+      }
+      windows[w].documents.clear();
+    }
+    if (documents.empty()) return;
+    const MinMaxResult result = solve(problem);
+    std::vector<double> weight(windows.size());
+    for (std::size_t i = 0; i < documents.size(); ++i) {
+      const auto w = static_cast<std::size_t>(result.bin[i]);
+      windows[w].documents.push_back(documents[i]);
+      weight[w] += problem.weights[i];
+    }
+    std::vector<std::size_t> order(windows.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return weight[a] > weight[b]; });
+    std::vector<MicroBatch> sorted;
+    for (const std::size_t w : order) sorted.push_back(std::move(windows[w]));
+    windows = std::move(sorted);
+    record_.seconds_mean = (record_.seconds_mean * static_cast<double>(record_.solves) + result.seconds) /
+                           static_cast<double>(record_.solves + 1);
+    record_.seconds_max = std::max(record_.seconds_max, result.seconds);
+    ++record_.solves;
+    record_.proven += result.proven ? 1 : 0;
+    record_.worst_gap = std::max(record_.worst_gap, result.gap());
+  }
+
   PackingSpec spec_;
+  bool solves_;
+  SolverRecord record_;
   PackerState state_;
   Tokens pending_tokens_ = 0;
 };
@@ -150,7 +193,11 @@ class FixedGreedyPacker final : public Packer {
 }  // namespace
 
 std::unique_ptr<Packer> make_fixed_greedy_packer(const PackingSpec& spec) {
-  return std::make_unique<FixedGreedyPacker>(spec);
+  return std::make_unique<FixedPacker>(spec, false);
+}
+
+std::unique_ptr<Packer> make_fixed_solver_packer(const PackingSpec& spec) {
+  return std::make_unique<FixedPacker>(spec, true);
 }
 
 }  // namespace ballast

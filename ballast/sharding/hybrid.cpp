@@ -1,0 +1,125 @@
+// Hybrid sharding (requirement W10): long documents are cut, short ones stay whole, so that their blocks are few and
+// long.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "ballast/base/tournament.h"
+#include "ballast/sharding/ranges.h"
+#include "ballast/sharding/sharder.h"
+
+namespace ballast {
+
+namespace {
+
+// Thresholds tried: these shares of what a rank holds. A document longer than that cannot stay whole.
+constexpr Tokens kThresholdDivisors[] = {1, 2, 4, 8};
+
+// Ranks that are being filled with whole documents: how much room each has, and how much attention it computes.
+class Ranks {
+ public:
+  explicit Ranks(const std::vector<Tokens>& room) : work_(room.size()), taken_(room.size()) {
+    for (std::size_t r = 0; r < room.size(); ++r) taken_.set(r, -room[r]);
+  }
+
+  Tokens room(std::size_t rank) const { return -taken_[rank]; }
+  std::size_t roomiest() const { return taken_.least(); }
+
+  // The rank of least work if the document fits, else the roomiest.
+  std::size_t best_for(Tokens length) const {
+    const std::size_t least = work_.least();
+    return room(least) >= length ? least : roomiest();
+  }
+
+  void put(std::size_t rank, Tokens tokens, Seconds work) {
+    taken_.set(rank, taken_[rank] + tokens);
+    work_.set(rank, work_[rank] + work);
+  }
+
+ private:
+  Tournament<Seconds> work_;
+  Tournament<Tokens> taken_;  // less what it may hold: the least has most room
+};
+
+Seconds attention(const CostModel& cost, const AttentionBlock& block) {
+  return cost.attention(Pass::forward, block) + cost.attention(Pass::backward, block);
+}
+
+}  // namespace
+
+ShardPlan shard_whole_below(const std::vector<Tokens>& cu_seqlens, int num_ranks, Tokens threshold,
+                            const CostModel& cost) {
+  ShardPlan plan = empty_plan("hybrid", cu_seqlens, num_ranks);
+  const std::size_t ranks = plan.ranges.size();
+  std::size_t next_rank = 0;
+  std::vector<TokenRange> whole;
+  for (std::size_t d = 0; d + 1 < cu_seqlens.size(); ++d) {
+    const TokenRange document{cu_seqlens[d], cu_seqlens[d + 1]};
+    if (document.empty()) continue;
+    if (document.size() >= threshold) {
+      deal_document(plan, document.begin, document.end, next_rank);
+    } else {
+      whole.push_back(document);
+    }
+  }
+  std::stable_sort(whole.begin(), whole.end(),
+                   [](const TokenRange& a, const TokenRange& b) { return a.size() > b.size(); });
+
+  // In all, every rank holds the same number of tokens, the first ones one more.
+  std::vector<Tokens> room;
+  const Tokens share = plan.num_tokens() / num_ranks;
+  const Tokens longer = plan.num_tokens() % num_ranks;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    room.push_back(share + (static_cast<Tokens>(r) < longer ? 1 : 0) - plan.num_tokens(static_cast<int>(r)));
+  }
+  Ranks open(room);
+  std::vector<TokenRange> to_cut;
+  for (const TokenRange& document : whole) {
+    const std::size_t rank = open.best_for(document.size());
+    if (open.room(rank) < document.size()) {
+      to_cut.push_back(document);
+      continue;
+    }
+    open.put(rank, document.size(), attention(cost, {document, document}));
+    plan.ranges[rank].push_back(document);
+  }
+  for (const TokenRange& document : to_cut) {
+    for (Tokens at = document.begin; at < document.end;) {
+      const std::size_t rank = open.roomiest();
+      const TokenRange piece{at, std::min(document.end, at + open.room(rank))};
+      open.put(rank, piece.size(), attention(cost, {piece, {document.begin, piece.end}}));
+      plan.ranges[rank].push_back(piece);
+      at = piece.end;
+    }
+  }
+
+  for (std::vector<TokenRange>& ranges : plan.ranges) {
+    std::vector<TokenRange> unordered = std::exchange(ranges, {});
+    std::sort(unordered.begin(), unordered.end(),
+              [](const TokenRange& a, const TokenRange& b) { return a.begin < b.begin; });
+    for (const TokenRange& range : unordered) append(ranges, range);
+  }
+  return plan;
+}
+
+ShardPlan shard_hybrid(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost) {
+  ShardPlan best = shard_adaptive(cu_seqlens, num_ranks, cost);
+  if (num_ranks == 1) return best;
+  const auto slowest = [&](const ShardPlan& plan) {
+    const std::vector<Seconds> seconds = predict_attention(plan, cost);
+    return *std::max_element(seconds.begin(), seconds.end());
+  };
+  Seconds best_seconds = slowest(best);
+  for (const Tokens divisor : kThresholdDivisors) {
+    const Tokens threshold = best.num_tokens() / num_ranks / divisor;
+    ShardPlan plan = shard_whole_below(cu_seqlens, num_ranks, threshold, cost);
+    const Seconds seconds = slowest(plan);
+    if (seconds < best_seconds) {
+      best_seconds = seconds;
+      best = std::move(plan);
+    }
+  }
+  return best;
+}
+
+}  // namespace ballast

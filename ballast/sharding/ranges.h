@@ -1,0 +1,49 @@
+// What every sharder needs to write down a plan.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "ballast/base/error.h"
+#include "ballast/ir/shard_plan.h"
+
+namespace ballast {
+
+// Appends to a rank's ranges, joining it to the last where they touch.
+inline void append(std::vector<TokenRange>& ranges, TokenRange range) {
+  if (range.empty()) return;
+  if (!ranges.empty() && ranges.back().end == range.begin) {
+    ranges.back().end = range.end;
+  } else {
+    ranges.push_back(range);
+  }
+}
+
+// Throws UserError where num_ranks is not positive.
+inline ShardPlan empty_plan(const char* name, const std::vector<Tokens>& cu_seqlens, int num_ranks) {
+  if (num_ranks < 1) throw UserError("cp = " + std::to_string(num_ranks) + ": must be 1 or more");
+  ShardPlan plan{.sharding = name, .cu_seqlens = cu_seqlens, .ranges = {}};
+  plan.ranges.resize(static_cast<std::size_t>(num_ranks));
+  return plan;
+}
+
+// Rank that holds chunk c of 2C: chunks i and 2C-1-i make a pair of one early and one late chunk, whose causal work is
+// the same for every i.
+inline std::size_t rank_of_chunk(std::size_t chunk, std::size_t num_ranks) {
+  return std::min(chunk, 2 * num_ranks - 1 - chunk);
+}
+
+// The tokens [begin, end) of one document over all ranks: its largest multiple of 2C tokens in 2C chunks, the rest
+// round robin from `next_rank`, which goes on from document to document (W8).
+inline void deal_document(ShardPlan& plan, Tokens begin, Tokens end, std::size_t& next_rank) {
+  const std::size_t ranks = plan.ranges.size();
+  const Tokens chunk = (end - begin) / static_cast<Tokens>(2 * ranks);
+  Tokens at = begin;
+  for (std::size_t c = 0; chunk > 0 && c < 2 * ranks; ++c, at += chunk) {
+    append(plan.ranges[rank_of_chunk(c, ranks)], {at, at + chunk});
+  }
+  for (; at < end; ++at, next_rank = (next_rank + 1) % ranks) append(plan.ranges[next_rank], {at, at + 1});
+}
+
+}  // namespace ballast
