@@ -1,5 +1,6 @@
 #include "ballast/runtime/comm/thread_ranks.h"
 
+#include <ATen/Parallel.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include <condition_variable>
@@ -26,6 +27,7 @@ void run_thread_ranks(int num_ranks,
   std::vector<std::thread> threads;
   for (int rank = 0; rank < num_ranks; ++rank) {
     threads.emplace_back([&, rank] {
+      at::set_num_threads(1);  // or each would compute on all cores, and half the time goes into threads that wait
       std::exception_ptr error;
       try {
         rank_main(rank, store);
