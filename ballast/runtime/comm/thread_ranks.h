@@ -15,9 +15,10 @@
 
 namespace ballast {
 
-// Runs `rank_main` on `num_ranks` threads, each of which computes alone, over one in-memory store and rethrows the error that came first: when a rank
-// throws, its groups close, and the errors this causes elsewhere come later. Threads cannot be stopped from outside, so
-// ranks still running after `timeout` end the process with exit code 1 and a line that names them.
+// Runs `rank_main` on `num_ranks` threads, each of which computes alone, over one in-memory store and rethrows the
+// error that came first: when a rank throws, its groups close, and the errors this causes elsewhere come later. Threads
+// cannot be stopped from outside, so ranks still running after `timeout` end the process with exit code 1 and a line
+// that names them.
 void run_thread_ranks(int num_ranks,
                       const std::function<void(int rank, c10::intrusive_ptr<c10d::Store> store)>& rank_main,
                       Seconds timeout = 120);
