@@ -4,6 +4,7 @@
 //
 // bench_adaptive_choice LENGTHS.json PROFILE.json RUN.toml [MICRO_BATCHES] prints one JSON object.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 
