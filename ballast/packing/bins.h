@@ -12,6 +12,7 @@
 #include "ballast/base/tournament.h"
 #include "ballast/cost/cost_model.h"
 #include "ballast/ir/packed_step.h"
+#include "ballast/ir/packer_state.h"
 #include "ballast/spec/run_spec.h"
 
 namespace ballast {
@@ -39,6 +40,18 @@ inline void sort_longest_first(std::vector<Document>& documents) {
                    [](const Document& a, const Document& b) { return a.length > b.length; });
 }
 
+// At the end of the data: everything that is held and the last batch into `pending`, longest first; queues are emptied,
+// the longest band first.
+inline void hold_longest_first(PackerState& state, std::vector<Document> last_batch) {
+  for (auto queue = state.queues.rbegin(); queue != state.queues.rend(); ++queue) {
+    last_batch.insert(last_batch.end(), queue->begin(), queue->end());
+    queue->clear();
+  }
+  last_batch.insert(last_batch.begin(), state.pending.begin(), state.pending.end());
+  sort_longest_first(last_batch);
+  state.pending = std::move(last_batch);
+}
+
 class Bins {
  public:
   // N micro-batches under the spec's caps. `cost` outlives the bins.
@@ -57,6 +70,13 @@ class Bins {
     if (!fits(bin, document)) return false;
     put(bin, document);
     return true;
+  }
+
+  // Each in turn; what fits nowhere is appended to `left_over`.
+  void place_all(const std::vector<Document>& documents, std::vector<Document>& left_over) {
+    for (const Document& document : documents) {
+      if (!place(document)) left_over.push_back(document);
+    }
   }
 
   // One to each micro-batch, the longest to the one of least work, or none at all. `documents` longest first.

@@ -27,11 +27,7 @@ class PoolPacker final : public Packer {
 
   // Nothing more will come to level with: all that is held is packed longest first, over as many steps as it takes.
   std::vector<PackedStep> flush(std::vector<Document> last_batch) override {
-    last_batch.insert(last_batch.end(), pool().begin(), pool().end());
-    pool().clear();
-    last_batch.insert(last_batch.begin(), state_.pending.begin(), state_.pending.end());
-    sort_longest_first(last_batch);
-    state_.pending = std::move(last_batch);
+    hold_longest_first(state_, std::move(last_batch));
     std::vector<PackedStep> steps;
     while (!state_.pending.empty()) steps.push_back(pack({}));
     return steps;
@@ -59,12 +55,8 @@ class PoolPacker final : public Packer {
     release(fresh, bins);
     std::vector<Document> left_over;
     sort_longest_first(fresh);
-    for (const std::vector<Document>* documents :
-         std::initializer_list<const std::vector<Document>*>{&state_.pending, &fresh}) {
-      for (const Document& document : *documents) {
-        if (!bins.place(document)) left_over.push_back(document);
-      }
-    }
+    bins.place_all(state_.pending, left_over);
+    bins.place_all(fresh, left_over);
     state_.pending = std::move(left_over);
     return {.step = state_.next_step++, .micro_batches = bins.take()};
   }

@@ -28,13 +28,7 @@ class WlbPacker final : public Packer {
 
   // The queues have nothing more to wait for: all that is held is packed longest first, over as many steps as it takes.
   std::vector<PackedStep> flush(std::vector<Document> last_batch) override {
-    for (auto queue = state_.queues.rbegin(); queue != state_.queues.rend(); ++queue) {
-      last_batch.insert(last_batch.end(), queue->begin(), queue->end());
-      queue->clear();
-    }
-    last_batch.insert(last_batch.begin(), state_.pending.begin(), state_.pending.end());
-    sort_longest_first(last_batch);
-    state_.pending = std::move(last_batch);
+    hold_longest_first(state_, std::move(last_batch));
     std::vector<PackedStep> steps;
     while (!state_.pending.empty()) steps.push_back(pack({}));
     return steps;
@@ -64,21 +58,16 @@ class WlbPacker final : public Packer {
   PackedStep pack(std::vector<Document> fresh) {
     Bins bins(spec_, cost_);
     std::vector<Document> left_over;
-    const auto place_all = [&](const std::vector<Document>& documents) {
-      for (const Document& document : documents) {
-        if (!bins.place(document)) left_over.push_back(document);
-      }
-    };
-    place_all(take_overdue());
+    bins.place_all(take_overdue(), left_over);
     const TokenBounds bounds = token_bounds(spec_);
     const Tokens without_queues = total_tokens(state_.pending) + total_tokens(fresh);
     for (auto queue = state_.queues.rbegin(); queue != state_.queues.rend(); ++queue) {
       release(*queue, bounds.most - without_queues, bins);
     }
-    place_all(take_oldest(bounds.least - without_queues - bins.total_tokens()));
-    place_all(state_.pending);
+    bins.place_all(take_oldest(bounds.least - without_queues - bins.total_tokens()), left_over);
+    bins.place_all(state_.pending, left_over);
     sort_longest_first(fresh);
-    place_all(fresh);
+    bins.place_all(fresh, left_over);
     state_.pending = std::move(left_over);
     return {.step = state_.next_step++, .micro_batches = bins.take()};
   }
