@@ -6,6 +6,8 @@ holds. Speeds are over all steps.
 
   equal   arrival order cut at the window, against the same pieces repacked: equal attention work
   whole   whole documents by next fit in arrival order, against wlb with queues
+  parts   what each part gives on two ranks, one core each, equal attention work: packing on dp 2; sharding, and packing
+          beside it, on cp 2
   replay  eight ranks (dp 2, pp 2, cp 2) under a core lease, whole documents, replayed as if each had a core;
           and how near a replay of a two-rank run comes to its own wall-clock
 """
@@ -27,6 +29,17 @@ VARIANTS = {
     "whole": {"plain": ["packing.packer=next-fit", "packing.cut_at_windows=false", "sharding.strategy=per-sequence"],
               "balanced": [*WLB_16K, "packing.cut_at_windows=false"]},
 }
+
+# Arrival order cut at the window, and what changes; the same pieces everywhere.
+PARTS = {
+    "dp 2": {"plain": VARIANTS["equal"]["plain"], "packing": VARIANTS["equal"]["balanced"]},
+    "cp 2": {"plain": ["packing.packer=plain", "sharding.strategy=per-sequence"],
+             "per-document": ["packing.packer=plain", "sharding.strategy=per-document"],
+             "adaptive": ["packing.packer=plain", "sharding.strategy=adaptive"],
+             "packing": [*WLB_16K, "sharding.strategy=per-sequence"],
+             "all": [*WLB_16K, "sharding.strategy=adaptive"]},
+}
+LAYOUTS = {"dp 2": ["parallel.dp=2", "parallel.cp=1"], "cp 2": ["parallel.dp=1", "parallel.cp=2"]}
 
 EIGHT_RANKS = {"plain": ["packing.packer=next-fit", "sharding.strategy=per-sequence"],
                "balanced": WLB_16K}
@@ -74,16 +87,13 @@ def compare(mode, pairs, documents):
     for (_, plain), (_, balanced) in zip(results["plain"], results["balanced"]):
         require_equal_data(plain, balanced)
     ratio = [speed(b) / speed(a) for (_, a), (_, b) in zip(results["plain"], results["balanced"])]
-    # The best that balance can do: the work that was measured, shared out evenly, and nothing else.
-    bound = [statistics.mean(s["step_seconds"] for s in run) / statistics.mean(s["work_seconds"]["mean"] for s in run)
-             for _, run in results["balanced"]]
     every = [step for runs in results.values() for _, run in runs for step in run]
     return {
         "seeds": list(range(1, pairs + 1)),
         "documents": documents,
         "steps": {v: spread([len(steps) for _, steps in runs]) for v, runs in results.items()},
         "balanced_over_plain_tokens_per_second": spread(ratio),
-        "step_over_bound_balanced": spread(bound),
+        "step_over_bound_balanced": spread([bound(run) for _, run in results["balanced"]]),
         "tokens_per_second": {v: spread([speed(steps) for _, steps in runs]) for v, runs in results.items()},
         "imbalance_measured": {v: spread([s["imbalance_measured"] for s, _ in runs]) for v, runs in results.items()},
         "loss_last": {v: spread([s["loss"]["last"] for s, _ in runs]) for v, runs in results.items()},
@@ -93,6 +103,32 @@ def compare(mode, pairs, documents):
         "planning_share": share(every, lambda s: s["planning_seconds"]),
         "recording_share": share(every, lambda s: s["recording_seconds"]),
     }
+
+
+def bound(steps):
+    """Step over the best that balance can do: the work that was measured, shared out evenly, and nothing else."""
+    return sum(s["step_seconds"] for s in steps) / sum(s["work_seconds"]["mean"] for s in steps)
+
+
+def parts(pairs, documents):
+    result = {"documents": documents}
+    for layout, variants in PARTS.items():
+        runs = {variant: [] for variant in variants}
+        for seed in range(1, pairs + 1):
+            for variant, settings in variants.items():
+                runs[variant].append(train("two_ranks", [*LAYOUTS[layout], *settings, "packing.window=16K",
+                                                         f"corpus.documents={documents}", f"run.seed={seed}",
+                                                         "training.steps=1000"],
+                                           RUNS / f"parts-{layout.replace(' ', '')}-{variant}-{seed}")[1])
+                require_equal_data(runs["plain"][-1], runs[variant][-1])
+        result[layout] = {
+            variant: {"over_plain_tokens_per_second": spread([speed(b) / speed(a) for a, b in zip(runs["plain"], of)]),
+                      "step_over_bound": spread([bound(steps) for steps in of]),
+                      "measured_work_over_plain": spread(
+                          [sum(s["work_seconds"]["mean"] for s in b) / sum(s["work_seconds"]["mean"] for s in a)
+                           for a, b in zip(runs["plain"], of)])}
+            for variant, of in runs.items()}
+    return result
 
 
 def replay(pairs, documents):
@@ -117,12 +153,14 @@ def replay(pairs, documents):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mode", choices=["equal", "whole", "replay"])
+    parser.add_argument("mode", choices=["equal", "whole", "parts", "replay"])
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--documents", type=int, default=120)
     options = parser.parse_args()
-    result = replay(options.pairs, options.documents) if options.mode == "replay" else \
-        compare(options.mode, options.pairs, options.documents)
+    if options.mode in VARIANTS:
+        result = compare(options.mode, options.pairs, options.documents)
+    else:
+        result = {"parts": parts, "replay": replay}[options.mode](options.pairs, options.documents)
     print(json.dumps(result, indent=2))
 
 

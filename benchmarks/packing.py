@@ -8,6 +8,7 @@ except planning times, which are measured here.
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,6 +58,34 @@ def figures(lengths, micro_batches, options):
     return row
 
 
+def sharding(lengths):
+    """How even the ranks are on the packed steps, N = 4: attention pairs, slowest rank over the mean."""
+    rows = {}
+    with tempfile.TemporaryDirectory() as folder:
+        packed = Path(folder) / "packed.jsonl"
+        for row in ("plain", "wlb, 2 queues, S_max 1.25 S", "pool, S_max 1.5 S, 20 steps"):
+            pack(lengths, 4, [*ROWS[row], "--out", packed])
+            for cp in (8, 16):
+                done = subprocess.run(["build/ballast", "shard", packed, "--cp", str(cp), "--sharding", "all", "--cost",
+                                       "24576,1", "--json"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+                rows[f"{row}; cp {cp}"] = {
+                    name: {"attention_pairs_max_over_mean": found["attention_pairs"]["max_over_mean"],
+                           "predicted_slowest": found["predicted_seconds"]["max"]}
+                    for name, found in json.loads(done.stdout)["strategies"].items()}
+    return rows
+
+
+def swing_frontier(lengths):
+    """Pool, step tokens within 20%: imbalance against delay, by the steps that a document may wait."""
+    frontier = {}
+    for max_delay in (1, 2, 4, 8, 12, 20):
+        found = figures(lengths, 4, [*POOL[:-1], max_delay, "--token-swing", 0.2])
+        frontier[f"wait at most {max_delay}"] = {"imbalance": found["imbalance"]["mean"],
+                                                 "token_delay_steps": found["token_delay_steps"]["mean"],
+                                                 "step_tokens": found["step_tokens"]}
+    return frontier
+
+
 def main():
     result = {"paper_imbalance": PAPER}
     for lengths in ("dist_wlbllm.json", "dist_prolong.json"):
@@ -67,6 +96,8 @@ def main():
                 print(f"{name:<24} {row:<40} imbalance {values['imbalance']['mean']:.3f} (99%: {values['imbalance']['p99']:.3f}) "
                       f"delay {values['token_delay_steps']['mean']:.2f} (at most {values['token_delay_steps']['max']:.0f})",
                       file=sys.stderr, flush=True)
+        result[f"{lengths.removesuffix('.json')}, shards"] = sharding(lengths)
+        result[f"{lengths.removesuffix('.json')}, N = 4, pool within 20% of nominal tokens"] = swing_frontier(lengths)
     print(json.dumps(result, indent=2))
 
 

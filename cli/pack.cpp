@@ -60,6 +60,7 @@ struct Figures {
   Spread imbalance, lower_bound_gap, micro_batch_tokens, step_tokens, held_tokens, packing_seconds;
   std::vector<double> imbalances;  // by step
   TokenDelay delay;
+  DomainMix mix;
   PackingCounts counts;
   SolverRecord solver;
 };
@@ -70,9 +71,6 @@ double quantile(std::vector<double> values, double share) {
   const double rank = std::ceil(share * static_cast<double>(values.size()));
   return values[static_cast<std::size_t>(std::max(1.0, rank)) - 1];
 }
-
-// Packers whose micro-batches may be longer than the window.
-bool variable_length(const PackingSpec& spec) { return spec.packer == "wlb" || spec.packer == "pool"; }
 
 ordered_json quantiles_json(const Quantiles& q) {
   return {{"mean", q.mean}, {"p50", q.p50}, {"p99", q.p99}, {"max", q.max}};
@@ -129,6 +127,7 @@ Figures pack(const PackOptions& options, const DocumentLengths& input, const Cos
     figures.held_tokens.add(static_cast<double>(stream.held_tokens()));
     figures.packing_seconds.add(seconds);
     figures.delay.add(*step);
+    figures.mix.add(*step);
   }
   figures.counts = stream.counts();
   figures.solver = stream.solver_record();
@@ -147,7 +146,7 @@ ordered_json to_json(const PackOptions& options, const DocumentLengths& input, c
   ordered_json result{
       {"packer", options.spec.packer},
       {"window_tokens", options.spec.window},
-      {"max_tokens", variable_length(options.spec) ? options.spec.cap() : options.spec.window},
+      {"max_tokens", options.spec.variable_length() ? options.spec.cap() : options.spec.window},
       {"queues_tokens", options.spec.queues},
       {"cost", cost.name()},
       {"steps", f.steps},
@@ -155,6 +154,7 @@ ordered_json to_json(const PackOptions& options, const DocumentLengths& input, c
       {"micro_batches", options.spec.micro_batches},
       {"imbalance", {{"mean", f.imbalance.mean()}, {"p99", quantile(f.imbalances, 0.99)}, {"max", f.imbalance.max}}},
       {"token_delay_steps", std::move(delay)},
+      {"domain_mix_apart", f.mix.mean_apart()},
       {"micro_batch_tokens", tokens_json(f.micro_batch_tokens)},
       {"step_tokens", tokens_json(f.step_tokens)},
       {"held_tokens", {{"max", static_cast<Tokens>(f.held_tokens.max)}}},
@@ -234,6 +234,10 @@ void print(const PackOptions& options, const DocumentLengths& input, const CostM
     fmt::print("    {:<10} {:.2f} on average, at most {:.0f}\n", input.domain_names[static_cast<std::size_t>(domain)],
                quantiles.mean, quantiles.max);
   }
+  if (input.domain_names.size() > 1) {
+    fmt::print("  domains      {:.1f}% of a step's tokens would have to be of another domain to have the mix of all\n",
+               100 * f.mix.mean_apart());
+  }
   if (f.solver.solves > 0) {
     fmt::print("  solver       {} of {} proven best, the others within {:.2f}% of it; {:.0f} ms each, {:.0f} at most\n",
                f.solver.proven, f.solver.solves, 100 * f.solver.worst_gap, 1e3 * f.solver.seconds_mean,
@@ -247,10 +251,12 @@ void print(const PackOptions& options, const DocumentLengths& input, const CostM
 
 void run(PackOptions options) {
   check(options);
-  const bool tunes = options.queues == "auto";
-  if (tunes && options.spec.packer != "wlb")
+  options.spec.tune_queues = options.queues == "auto";
+  if (options.spec.tune_queues && options.spec.packer != "wlb")
     throw UserError("--queues = auto: tunes wlb's queues; --packer is not wlb");
-  if (!tunes && !options.queues.empty()) options.spec.queues = sizes_of_text("--queues", options.queues);
+  if (!options.spec.tune_queues && !options.queues.empty()) {
+    options.spec.queues = sizes_of_text("--queues", options.queues);
+  }
   options.spec.oversize = parse_oversize(options.oversize);
   require_valid(options.spec.violations(), "pack");
   const std::unique_ptr<CostModel> cost = make_cost(options.cost);
@@ -259,12 +265,13 @@ void run(PackOptions options) {
     require_fits(options.spec, {.id = static_cast<std::int64_t>(i), .length = input.lengths[i]});
   }
   std::optional<QueueTuning> tuning;
-  if (tunes) {
+  if (options.spec.tune_queues) {
     DocumentStream sample = stream_of(options, input);
     std::vector<Tokens> lengths;
     while (const auto document = sample.next()) lengths.push_back(document->length);
     tuning = tune_queues(options.spec, *cost, lengths);
     options.spec.queues = tuning->chosen.queues;
+    options.spec.tune_queues = false;
   }
   std::unique_ptr<AtomicFile> out;
   if (!options.out.empty()) out = std::make_unique<AtomicFile>(options.out);
@@ -314,6 +321,9 @@ void add_pack(CLI::App& app) {
   add_size_option(*verb, "--max-held", o.spec.max_held, "wlb, pool: most tokens that wait between steps");
   verb->add_option("--max-documents", o.spec.max_documents, "wlb, pool: most documents of a micro-batch")
       ->type_name("COUNT");
+  verb->add_option("--mix-weight", o.spec.mix_weight,
+                   "pool: what it is worth, in imbalance, that a step's tokens keep the mix of domains")
+      ->type_name("WEIGHT");
   verb->add_option("--oversize", o.oversize, "Documents longer than the window: truncate (and count), split or refuse")
       ->type_name("POLICY")
       ->capture_default_str();

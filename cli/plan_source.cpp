@@ -34,10 +34,7 @@ class CorpusPlans final : public StepSource {
  public:
   CorpusPlans(const RunSetup& setup, const std::string& state) : predicts_(setup.cost_is_seconds) {
     const RunSpec& spec = setup.spec;
-    DocumentStream documents(
-        setup.corpus->lengths(), setup.corpus->domains(),
-        {.shuffle = spec.shuffle, .seed = spec.seed, .num_epochs = spec.epochs, .num_documents = spec.documents});
-    auto stream = std::make_unique<StepStream>(spec, *setup.cost, std::move(documents));
+    auto stream = std::make_unique<StepStream>(spec, *setup.cost, documents_of_run(spec, *setup.corpus));
     if (!state.empty()) stream->restore(packer_state_from_json(state, "the checkpoint's source_state"));
     ahead_.emplace(std::move(stream), kStepsPlannedAhead);
   }

@@ -10,6 +10,7 @@
 #include "ballast/cost/cost_model.h"
 #include "ballast/io/corpus.h"
 #include "ballast/spec/run_spec.h"
+#include "ballast/workload/document_stream.h"
 
 namespace ballast::cli {
 
@@ -21,7 +22,7 @@ struct RunRequest {
 };
 
 struct RunSetup {
-  RunSpec spec;  // as resolved: vocabulary of the corpus filled in
+  RunSpec spec;  // as resolved: vocabulary of the corpus and tuned queues filled in
   std::shared_ptr<Corpus> corpus;
   std::unique_ptr<CostModel> cost;
   bool cost_is_seconds = false;  // of a profile; a synthetic cost balances but predicts no time
@@ -29,6 +30,9 @@ struct RunSetup {
 
 // Throws UserError. `threads`: compute threads of a rank, part of the profile's key.
 RunSetup set_up_run(const RunRequest& request, int threads);
+
+// The run's documents in its order, from the first.
+DocumentStream documents_of_run(const RunSpec& spec, const Corpus& corpus);
 
 // Throws UserError where the run folder has steps and --resume is not given, or has none and it is.
 void check_run_folder(const RunSpec& spec, bool resume);

@@ -25,6 +25,8 @@ class CostModel {
   virtual Seconds attention(Pass pass, const AttentionBlock& block) const = 0;
   // Everything of one layer that is linear in tokens.
   virtual Seconds layer(Pass pass, Tokens tokens) const = 0;
+  // One indexed copy of the gathered keys and values of so many tokens into packed order, or of their gradients back.
+  virtual Seconds reorder(Pass pass, Tokens tokens) const = 0;
   virtual Seconds embedding(Pass pass, Tokens tokens) const = 0;
   virtual Seconds head(Pass pass, Tokens tokens) const = 0;  // final norm, logits, loss
   virtual Seconds optimizer(std::int64_t parameters) const = 0;

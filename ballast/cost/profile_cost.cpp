@@ -27,7 +27,8 @@ namespace ballast {
 namespace {
 
 constexpr std::array<const char*, 4> kCollectiveNames = {"all_reduce", "all_gather", "reduce_scatter", "send"};
-constexpr std::array<const char*, 3> kLinearParts = {"layer", "embedding", "head"};
+constexpr std::array<const char*, 4> kLinearParts = {"layer", "embedding", "head", "reorder"};
+constexpr std::size_t kReorder = 3;  // profiles may lack it: it then costs nothing
 
 // Share of `bytes` that a rank sends in a ring of n.
 double ring_factor(Collective operation, int ranks) {
@@ -113,6 +114,10 @@ class ProfileCost final : public CostModel {
   Seconds embedding(Pass pass, Tokens tokens) const override { return linear(1, pass, tokens); }
   Seconds head(Pass pass, Tokens tokens) const override { return linear(2, pass, tokens); }
 
+  Seconds reorder(Pass pass, Tokens tokens) const override {
+    return linear_[kReorder][index(pass)].empty() ? 0 : linear(kReorder, pass, tokens);
+  }
+
   Seconds optimizer(std::int64_t parameters) const override {
     return profile_.optimizer_seconds_per_parameter * static_cast<double>(parameters);
   }
@@ -192,9 +197,11 @@ class ProfileCost final : public CostModel {
         points[0].emplace_back(point.tokens, point.forward);
         points[1].emplace_back(point.tokens, point.backward);
       }
+      if (points[0].empty() && part == kReorder) continue;
       if (points[0].empty()) throw lacks(std::string("linear part \"") + kLinearParts[part] + "\"");
       for (std::size_t pass = 0; pass < 2; ++pass) {
         linear_[part][pass] = Curve(std::move(points[pass]));
+        if (part == kReorder) continue;
         const Curve& curve = linear_[part][pass];
         seconds_per_token_ += (part == 0 ? model_.num_layers : 1) * curve.last_y() / curve.last_x();
       }
@@ -216,7 +223,7 @@ class ProfileCost final : public CostModel {
   HardwareProfile profile_;
   ModelSpec model_;
   std::array<PassRates, 2> attention_;                  // [pass]
-  std::array<std::array<Curve, 2>, 3> linear_;          // [part][pass]: seconds over tokens
+  std::array<std::array<Curve, 2>, 4> linear_;          // [part][pass]: seconds over tokens
   std::array<std::map<double, Curve>, 4> collectives_;  // [operation], by ranks: seconds / ring factor over bytes
   double seconds_per_token_ = 0;                        // linear parts of the whole model, both passes
   Bytes bytes_per_number_ = 0;

@@ -25,6 +25,7 @@ class SyntheticCost final : public CostModel {
     return share(pass) * b_ * queries * (2 * keys - queries);
   }
   Seconds layer(Pass pass, Tokens tokens) const override { return share(pass) * document_linear(tokens); }
+  Seconds reorder(Pass, Tokens) const override { return 0; }
   Seconds embedding(Pass, Tokens) const override { return 0; }
   Seconds head(Pass, Tokens) const override { return 0; }
   Seconds optimizer(std::int64_t) const override { return 0; }

@@ -26,6 +26,10 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
+// An empty document in a list of lengths is a mistake upstream; and no document of 2^31 tokens was ever trained on.
+constexpr Tokens kLongestDocument = Tokens{1} << 31;
+bool is_length(std::int64_t value) { return value >= 1 && value <= kLongestDocument; }
+
 // A piece of input short enough for a message.
 std::string excerpt(std::string_view text) {
   constexpr std::size_t kLongest = 40;
@@ -44,21 +48,21 @@ class LengthsParser {
   // "512" or "16K".
   Tokens length_of(std::string_view text, std::string_view place) const {
     const std::optional<std::int64_t> length = parse_size(text);
-    if (!length || *length > kLargestCount) {
+    if (!length || !is_length(*length)) {
       throw UserError(std::string(where_) + " " + std::string(place) + ": length = " + excerpt(text) +
-                      " must be a whole number of tokens from 0 to 2^48, such as 4096 or 16K");
+                      " must be a whole number of tokens from 1 to 2^31, such as 4096 or 16K");
     }
     return *length;
   }
 
   // {"length": 512, "domain": "code"} or 512.
   void add(const JsonReader& item) {
-    if (!item.value().is_object()) return add(item.tokens(), kNoDomain);
+    if (!item.value().is_object()) return add(item.integer(1, kLongestDocument), kNoDomain);
     std::optional<JsonReader> length = item.find("length");
     if (!length) length = item.find("tokens");
     if (!length) item.fail("has neither \"length\" nor \"tokens\"");
     const std::optional<JsonReader> domain = item.find("domain");
-    add(length->tokens(), domain ? domain->text() : kNoDomain);
+    add(length->integer(1, kLongestDocument), domain ? domain->text() : kNoDomain);
   }
 
   void parse_list(std::string_view text) {
@@ -82,8 +86,7 @@ class LengthsParser {
       } else {
         std::int64_t value = 0;
         const auto [end, error] = std::from_chars(content.data(), content.data() + content.size(), value);
-        const bool plain =
-            error == std::errc() && end == content.data() + content.size() && value >= 0 && value <= kLargestCount;
+        const bool plain = error == std::errc() && end == content.data() + content.size() && is_length(value);
         add(plain ? value : length_of(content, "line " + std::to_string(line_number)), kNoDomain);
       }
     }
@@ -141,7 +144,7 @@ class LengthsParser {
     while (at < end && *at != ']') {
       Tokens value = 0;
       const auto [stop, error] = std::from_chars(at, end, value);
-      if (error != std::errc() || value < 0 || value > kLargestCount) return false;
+      if (error != std::errc() || !is_length(value)) return false;
       at = stop;
       lengths.push_back(value);
       skip_blank();
@@ -205,11 +208,11 @@ Bin parse_bin(std::string_view key, std::string_view where) {
   const bool framed = key.size() > 2 && key.front() == '[' && key.back() == ')' && comma != std::string_view::npos;
   const auto begin = framed ? parse_size(trimmed(key.substr(1, comma - 1))) : std::nullopt;
   const auto end = framed ? parse_size(trimmed(key.substr(comma + 1, key.size() - comma - 2))) : std::nullopt;
-  if (!begin || !end || *begin >= *end || *end > kLargestCount) {
+  if (!begin || !end || *begin >= *end || *end < 2 || *end > kLongestDocument) {
     throw UserError(std::string(where) + ": key " + excerpt(key) +
                     ": must be a range of lengths \"[a,b)\" with a < b, such as \"[1024,4096)\"");
   }
-  return {.begin = *begin, .end = *end};
+  return {.begin = std::max<Tokens>(1, *begin), .end = *end};
 }
 
 void LengthsParser::sample_histogram(std::string_view text, const HistogramSampling& sampling) {
@@ -237,10 +240,10 @@ void LengthsParser::sample_histogram(std::string_view text, const HistogramSampl
     const auto above =
         std::upper_bound(bins.begin(), bins.end(), drawn, [](double d, const Bin& bin) { return d < bin.up_to; });
     const Bin& bin = above == bins.end() ? bins.back() : *above;
-    if (bin.end <= 2 * std::max<Tokens>(bin.begin, 1)) {
+    if (bin.end <= 2 * bin.begin) {
       add(bin.begin + static_cast<Tokens>(random.below(static_cast<std::uint64_t>(bin.end - bin.begin))), kNoDomain);
     } else {
-      const double low = std::log(static_cast<double>(std::max<Tokens>(bin.begin, 1)));
+      const double low = std::log(static_cast<double>(bin.begin));
       const double high = std::log(static_cast<double>(bin.end));
       add(std::clamp(static_cast<Tokens>(std::exp(low + random.uniform() * (high - low))), bin.begin, bin.end - 1),
           kNoDomain);

@@ -30,7 +30,7 @@ struct HistogramSampling {
   std::uint64_t seed = 1;
 };
 
-// Throws UserError naming the path, the line and what is wrong: no document, a length that is negative or no number.
+// Throws UserError naming the path, the line and what is wrong: no document, a length that is no number from 1 to 2^31.
 DocumentLengths read_lengths(const std::string& path, const HistogramSampling& sampling = {});
 
 // The same of text; `where` names it in messages.

@@ -205,6 +205,7 @@ std::string to_json(const PackerState& state) {
               {"ready", std::move(ready)},
               {"intake", write(state.intake)},
               {"window_position", state.window_position},
+              {"arrived_tokens", state.arrived_tokens},
               {"counts",
                {{"documents_in", counts.documents_in},
                 {"documents_out", counts.documents_out},
@@ -218,8 +219,8 @@ PackerState packer_state_from_json(std::string_view text, std::string_view where
   const json document = parse_json(text, where);
   const JsonReader reader(document, where);
   reader.expect_version(kPackerStateVersion);
-  reader.expect_keys(
-      {"version", "next_step", "batches_taken", "pending", "queues", "ready", "intake", "window_position", "counts"});
+  reader.expect_keys({"version", "next_step", "batches_taken", "pending", "queues", "ready", "intake",
+                      "window_position", "arrived_tokens", "counts"});
   PackerState state;
   state.next_step = reader["next_step"].integer();
   state.batches_taken = reader["batches_taken"].integer();
@@ -228,6 +229,7 @@ PackerState packer_state_from_json(std::string_view text, std::string_view where
   for (const JsonReader& step : reader["ready"].items()) state.ready.push_back(read_packed_step(step));
   state.intake = read_documents(reader["intake"]);
   state.window_position = reader["window_position"].tokens();
+  if (const auto arrived = reader.find("arrived_tokens")) state.arrived_tokens = arrived->integers(0, kLargestCount);
   const JsonReader counts = reader["counts"];
   counts.expect_keys({"documents_in", "documents_out", "truncated", "truncated_tokens", "split"});
   state.counts = {.documents_in = counts["documents_in"].integer(0),

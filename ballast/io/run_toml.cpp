@@ -43,10 +43,12 @@ void for_each_key(Spec& spec, Visit&& visit) {
   visit("packing", "global_batches", spec.packing.global_batches);
   visit("packing", "max_tokens", spec.packing.max_tokens);
   visit("packing", "queues", spec.packing.queues);
+  visit("packing", "tune_queues", spec.packing.tune_queues);
   visit("packing", "max_delay", spec.packing.max_delay);
   visit("packing", "token_swing", spec.packing.token_swing);
   visit("packing", "max_held", spec.packing.max_held);
   visit("packing", "max_documents", spec.packing.max_documents);
+  visit("packing", "mix_weight", spec.packing.mix_weight);
   visit("packing", "oversize", spec.packing.oversize);
   visit("packing", "cut_at_windows", spec.packing.cut_at_windows);
   visit("sharding", "strategy", spec.sharding);

@@ -34,7 +34,8 @@ struct AttentionPoint {
 
 // Everything that is linear in tokens, by part of the model, at one token count.
 struct LinearPoint {
-  std::string part;  // "layer": norms, projections, rotary, MLP of one layer; "embedding"; "head": norm, logits, loss
+  std::string part;  // "layer": norms, projections, rotary, MLP of one layer; "embedding"; "head": norm, logits, loss;
+                     // "reorder": gathered keys and values of a layer into packed order, their gradients back
   Tokens tokens = 0;
   Seconds forward = 0;
   Seconds backward = 0;

@@ -28,6 +28,9 @@ Violations PackerState::violations() const {
   for (const PackedStep& packed : ready) {
     for (const MicroBatch& micro_batch : packed.micro_batches) check(micro_batch.documents);
   }
+  for (const Tokens tokens : arrived_tokens) {
+    if (tokens < 0) found.push_back("arrived_tokens must be 0 or more");
+  }
   if (window_position < 0) found.push_back("window_position must be 0 or more");
   return found;
 }

@@ -27,6 +27,7 @@ struct PackerState {
   std::vector<PackedStep> ready;              // packed, not yet handed out: a packer may make several steps at once
   std::vector<Document> intake;               // taken from the stream, not yet given to the packer
   Tokens window_position = 0;                 // where documents are cut at windows: tokens in the window being filled
+  std::vector<Tokens> arrived_tokens;         // by domain, where the packer keeps the mix of domains; else empty
   PackingCounts counts;
 
   Tokens held_tokens() const;

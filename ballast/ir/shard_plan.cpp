@@ -51,20 +51,28 @@ std::vector<Tokens> ShardPlan::packed_to_gathered() const {
   return gathered;
 }
 
-std::vector<AttentionBlock> ShardPlan::attention_blocks(int rank) const {
-  std::vector<AttentionBlock> blocks;
-  std::size_t document = 0;  // the document that holds the token at hand; ranges ascend, so it only moves on
-  for (const TokenRange& range : ranges[static_cast<std::size_t>(rank)]) {
-    Tokens at = range.begin;
-    while (at < range.end) {
-      document = static_cast<std::size_t>(
-          std::upper_bound(cu_seqlens.begin() + static_cast<std::ptrdiff_t>(document), cu_seqlens.end(), at) -
-          cu_seqlens.begin() - 1);
-      const Tokens end = std::min(range.end, cu_seqlens[document + 1]);
-      blocks.push_back({.queries = {at, end}, .keys = {cu_seqlens[document], end}});
-      at = end;
+bool ShardPlan::gathers_in_order() const {
+  Tokens at = 0;
+  for (const auto& rank_ranges : ranges) {
+    for (const TokenRange& range : rank_ranges) {
+      if (range.begin != at) return false;
+      at = range.end;
     }
   }
+  return true;
+}
+
+std::size_t ShardPlan::document_of(Tokens at, std::size_t from) const {
+  for (std::size_t near = from; near + 1 < cu_seqlens.size() && near < from + 4; ++near) {
+    if (at < cu_seqlens[near + 1]) return near;
+  }
+  const auto above = std::upper_bound(cu_seqlens.begin() + static_cast<std::ptrdiff_t>(from), cu_seqlens.end(), at);
+  return static_cast<std::size_t>(above - cu_seqlens.begin()) - 1;
+}
+
+std::vector<AttentionBlock> ShardPlan::attention_blocks(int rank) const {
+  std::vector<AttentionBlock> blocks;
+  for_each_block(rank, [&](const AttentionBlock& block) { blocks.push_back(block); });
   return blocks;
 }
 

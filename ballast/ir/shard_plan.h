@@ -3,6 +3,7 @@
 // index maps, attention work) is derived from cu_seqlens and the ranges, so that it cannot contradict them.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -39,13 +40,32 @@ struct ShardPlan {
   // For every packed token, its row in the concatenation of all ranks' local tokens (the inverse of the
   // concatenated local_to_packed): what restores packed order after an all-gather.
   std::vector<Tokens> packed_to_gathered() const;
+  // Whether the two orders are the same, so that nothing needs to be restored.
+  bool gathers_in_order() const;
   // Attention work of a rank in local order; ranges that cross document boundaries give a block a document.
   std::vector<AttentionBlock> attention_blocks(int rank) const;
+  // The same, each given to visit(const AttentionBlock&).
+  template <class Visit>
+  void for_each_block(int rank, Visit&& visit) const {
+    std::size_t document = 0;  // that holds the token at hand; ranges ascend, so it only moves on
+    for (const TokenRange& range : ranges[static_cast<std::size_t>(rank)]) {
+      for (Tokens at = range.begin; at < range.end;) {
+        document = document_of(at, document);
+        const Tokens end = std::min(range.end, cu_seqlens[document + 1]);
+        visit(AttentionBlock{.queries = {at, end}, .keys = {cu_seqlens[document], end}});
+        at = end;
+      }
+    }
+  }
 
   // Every token on exactly one rank, ranges in order. `max_spread`: how far token counts of two ranks may lie apart
   // (negative: any).
   Violations violations(Tokens max_spread = -1) const;
   bool operator==(const ShardPlan&) const = default;
+
+ private:
+  // The document that holds token `at`, which is no earlier than document `from`; it mostly is near.
+  std::size_t document_of(Tokens at, std::size_t from) const;
 };
 
 }  // namespace ballast

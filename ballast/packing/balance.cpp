@@ -1,6 +1,7 @@
 #include "ballast/packing/balance.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace ballast {
@@ -36,6 +37,37 @@ double lower_bound_gap(const PackedStep& step, const CostModel& cost) {
   if (!(bound > 0)) return 0;
   const std::vector<Seconds> work = predicted_work(step, cost);
   return std::max(0.0, *std::max_element(work.begin(), work.end()) / bound - 1);  // rounding may undercut the bound
+}
+
+void DomainMix::add(const PackedStep& step) {
+  std::map<int, Tokens>& tokens = steps_.emplace_back();
+  for (const MicroBatch& micro_batch : step.micro_batches) {
+    for (const Document& document : micro_batch.documents) tokens[document.domain] += document.length;
+  }
+}
+
+double DomainMix::mean_apart() const {
+  std::map<int, double> mix;
+  double all = 0;
+  for (const auto& step : steps_) {
+    for (const auto& [domain, tokens] : step) {
+      mix[domain] += static_cast<double>(tokens);
+      all += static_cast<double>(tokens);
+    }
+  }
+  if (!(all > 0)) return 0;
+  double sum = 0;
+  for (const auto& step : steps_) {
+    double total = 0;
+    for (const auto& [domain, tokens] : step) total += static_cast<double>(tokens);
+    if (!(total > 0)) continue;
+    for (const auto& [domain, tokens] : mix) {
+      const auto of_step = step.find(domain);
+      const double share = of_step == step.end() ? 0 : static_cast<double>(of_step->second) / total;
+      sum += std::abs(share - tokens / all) / 2;
+    }
+  }
+  return sum / static_cast<double>(steps_.size());
 }
 
 void TokenDelay::add(const PackedStep& step) {

@@ -24,6 +24,17 @@ Seconds lower_bound(const PackedStep& step, const CostModel& cost);
 // Slowest micro-batch over the lower bound, minus 1. 0 where there is no work at all.
 double lower_bound_gap(const PackedStep& step, const CostModel& cost);
 
+// How far the mix of domains of a step lies from the mix of all steps: the share of the step's tokens that would have
+// to be of another domain. Mean over steps; 0 where there is one domain.
+class DomainMix {
+ public:
+  void add(const PackedStep& step);
+  double mean_apart() const;
+
+ private:
+  std::vector<std::map<int, Tokens>> steps_;
+};
+
 // Delay of tokens, in steps: the step that trains a token minus the step whose global batch brought it, and 0 for
 // tokens before their turn (a packer over several global batches), or they would hide the late ones. Every figure is
 // over tokens, not documents.

@@ -6,6 +6,14 @@
 
 namespace ballast {
 
+DocumentSource documents_of(const std::vector<Tokens>& lengths) {
+  return [&lengths, at = std::size_t{0}]() mutable -> std::optional<Document> {
+    if (at == lengths.size()) return std::nullopt;
+    const auto id = static_cast<std::int64_t>(at);
+    return Document{.id = id, .length = lengths[at++]};
+  };
+}
+
 Intake::Intake(PackingSpec spec, DocumentSource source) : spec_(std::move(spec)), source_(std::move(source)) {}
 
 std::vector<Document> Intake::next_batch(Tokens backlog, std::int64_t step) {

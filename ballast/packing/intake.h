@@ -16,6 +16,9 @@ namespace ballast {
 // end.
 using DocumentSource = std::function<std::optional<Document>()>;
 
+// Documents of these lengths in this order, id by id. `lengths` must outlive it.
+DocumentSource documents_of(const std::vector<Tokens>& lengths);
+
 class Intake {
  public:
   Intake(PackingSpec spec, DocumentSource source);

@@ -25,6 +25,9 @@ class PackedStream {
   PackerState state() const;
   void restore(const PackerState& state);
 
+  // Whether the data has ended: what next() still returns empties the packer.
+  bool ended() const { return flushed_; }
+
   PackingCounts counts() const;
   Tokens held_tokens() const { return held_tokens_; }
   SolverRecord solver_record() const { return packer_->solver_record(); }

@@ -20,6 +20,7 @@ class PoolPacker final : public Packer {
 
   std::vector<PackedStep> add(std::vector<Document> batch) override {
     ++state_.batches_taken;
+    if (spec_.mix_weight > 0) count_domains(batch);
     std::vector<Document> fresh;
     for (const Document& document : batch) (is_long(document) ? pool() : fresh).push_back(document);
     return {pack(std::move(fresh))};
@@ -27,6 +28,7 @@ class PoolPacker final : public Packer {
 
   // Nothing more will come to level with: all that is held is packed longest first, over as many steps as it takes.
   std::vector<PackedStep> flush(std::vector<Document> last_batch) override {
+    if (spec_.mix_weight > 0) count_domains(last_batch);
     hold_longest_first(state_, std::move(last_batch));
     std::vector<PackedStep> steps;
     while (!state_.pending.empty()) steps.push_back(pack({}));
@@ -43,6 +45,7 @@ class PoolPacker final : public Packer {
                       " queues, the pool packer has 1: resume with the packer it was made with");
     }
     state_ = std::move(state);
+    if (spec_.mix_weight > 0) know_domains(state_.pending), know_domains(pool());
   }
 
  private:
@@ -76,6 +79,7 @@ class PoolPacker final : public Packer {
         problem.short_work += cost_.document(document.length);
       }
     }
+    if (spec_.mix_weight > 0) want_mix(problem, fresh);
     std::vector<std::size_t> order(pool().size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(),
@@ -85,16 +89,15 @@ class PoolPacker final : public Packer {
       const std::int64_t waited = state_.next_step - document.due_step;
       problem.candidates.push_back({.tokens = document.length,
                                     .work = cost_.document(document.length),
+                                    .domain = document.domain,
                                     .waited = static_cast<double>(waited),
                                     .must = spec_.max_delay > 0 && waited >= spec_.max_delay});
     }
-    // What is too much to be held must go, oldest first.
+    // What is too much to be held must go, oldest first: the pool is in order of arrival.
+    std::size_t too_old = 0;
     Tokens held = total_tokens(pool());
-    for (std::size_t i = 0; spec_.max_held > 0 && held > spec_.max_held; ++i) {
-      const auto at = std::find(order.begin(), order.end(), i) - order.begin();
-      problem.candidates[static_cast<std::size_t>(at)].must = true;
-      held -= pool()[i].length;
-    }
+    while (spec_.max_held > 0 && held > spec_.max_held) held -= pool()[too_old++].length;
+    for (std::size_t c = 0; c < order.size(); ++c) problem.candidates[c].must |= order[c] < too_old;
     const Release chosen = choose_release(problem);
     std::vector<char> gone(pool().size(), 0);
     for (std::size_t c = 0; c < order.size(); ++c) {
@@ -108,6 +111,37 @@ class PoolPacker final : public Packer {
       if (!gone[i]) kept.push_back(pool()[i]);
     }
     pool() = std::move(kept);
+  }
+
+  void know_domains(const std::vector<Document>& documents) {
+    for (const Document& document : documents) {
+      const auto domain = static_cast<std::size_t>(document.domain);
+      if (domain >= state_.arrived_tokens.size()) state_.arrived_tokens.resize(domain + 1);
+    }
+  }
+
+  void count_domains(const std::vector<Document>& batch) {
+    know_domains(batch);
+    for (const Document& document : batch) {
+      state_.arrived_tokens[static_cast<std::size_t>(document.domain)] += document.length;
+    }
+  }
+
+  // The mix of all that has arrived so far.
+  void want_mix(ReleaseProblem& problem, const std::vector<Document>& fresh) const {
+    problem.mix_weight = spec_.mix_weight;
+    const auto all =
+        static_cast<double>(std::accumulate(state_.arrived_tokens.begin(), state_.arrived_tokens.end(), Tokens{0}));
+    for (const Tokens tokens : state_.arrived_tokens) {
+      problem.mix.push_back(all > 0 ? static_cast<double>(tokens) / all : 0);
+    }
+    problem.short_domain_tokens.resize(state_.arrived_tokens.size());
+    for (const Document& document : state_.pending) {
+      problem.short_domain_tokens[static_cast<std::size_t>(document.domain)] += document.length;
+    }
+    for (const Document& document : fresh) {
+      problem.short_domain_tokens[static_cast<std::size_t>(document.domain)] += document.length;
+    }
   }
 
   PackingSpec spec_;

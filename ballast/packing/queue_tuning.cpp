@@ -11,23 +11,18 @@ namespace ballast {
 
 namespace {
 
-constexpr std::int64_t kSampleSteps = 400;
 constexpr Tokens kParts = 8;  // of the window: where thresholds may lie
 
 // The sample packed; a trial of fewer steps than others has only packed the same tokens in fewer.
 QueueTrial try_queues(PackingSpec spec, std::vector<Tokens> queues, const CostModel& cost,
                       const std::vector<Tokens>& lengths, std::int64_t& steps) {
+  spec.tune_queues = false;
   spec.queues = queues;
-  std::size_t at = 0;
-  PackedStream stream(spec, cost, [&]() -> std::optional<Document> {
-    if (at == lengths.size()) return std::nullopt;
-    const auto id = static_cast<std::int64_t>(at);
-    return Document{.id = id, .length = lengths[at++]};
-  });
+  PackedStream stream(spec, cost, documents_of(lengths));
   std::vector<PackedStep> packed;
-  while (static_cast<std::int64_t>(packed.size()) < kSampleSteps && at < lengths.size()) {
+  while (static_cast<std::int64_t>(packed.size()) < kTuningSteps && !stream.ended()) {
     std::optional<PackedStep> step = stream.next();
-    if (!step) break;
+    if (!step || (stream.ended() && !packed.empty())) break;  // what the end of the data leaves is not the rule
     packed.push_back(std::move(*step));
   }
   if (packed.empty()) throw UserError("queues = auto: the sample is shorter than a step");

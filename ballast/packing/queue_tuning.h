@@ -25,9 +25,12 @@ struct QueueTuning {
 // Longest mean delay of a choice that is not asked for: about what WLB-LLM reports (half an iteration).
 inline constexpr double kMostDelaySteps = 0.55;
 
+// At most so many steps of a sample are taken.
+inline constexpr std::int64_t kTuningSteps = 400;
+
 // Tries every set of up to three thresholds of the eighths of the window, on wlb with the spec's other settings, and
 // chooses the least imbalance at a mean delay of at most `most_delay`. `lengths`: the sample, in the order of training;
-// at most kSampleSteps steps of it are taken. Throws as make_packer does, and UserError where the sample has no step.
+// at most kTuningSteps steps of it are taken. Throws as make_packer does, and UserError where the sample has no step.
 QueueTuning tune_queues(const PackingSpec& spec, const CostModel& cost, const std::vector<Tokens>& lengths,
                         double most_delay = kMostDelaySteps);
 

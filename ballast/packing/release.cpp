@@ -145,12 +145,35 @@ class Search {
     const double swing = std::abs(static_cast<double>(trained) / nominal - 1);
     const double over = problem_.token_swing > 0 ? std::max(0.0, swing - problem_.token_swing) : 0;
     // A swing beyond its bound is worse than any imbalance: it is taken only where nothing else is there.
-    const double score =
-        imbalance - 1 + problem_.delay_price * waiting / nominal + 1000 * over * problem_.micro_batches;
+    const double score = imbalance - 1 + problem_.delay_price * waiting / nominal +
+                         problem_.mix_weight * wrong_domain(placed, trained, filled.left_over) +
+                         1000 * over * problem_.micro_batches;
     if (best_.bin.empty() || score < best_score_) {
       best_score_ = score;
       best_ = {.bin = std::move(placed), .imbalance = imbalance};
     }
+  }
+
+  // Share of the trained tokens that would have to be of another domain for the mix to be the wanted one. Short
+  // documents are left over from all domains alike.
+  double wrong_domain(const std::vector<int>& placed, Tokens trained, Tokens short_left_over) const {
+    if (problem_.mix_weight <= 0 || trained <= 0) return 0;
+    const double filled = problem_.short_tokens > 0
+                              ? 1 - static_cast<double>(short_left_over) / static_cast<double>(problem_.short_tokens)
+                              : 0;
+    std::vector<double> tokens(problem_.mix.size());
+    for (std::size_t d = 0; d < tokens.size(); ++d) {
+      tokens[d] = filled * static_cast<double>(problem_.short_domain_tokens[d]);
+    }
+    for (std::size_t i = 0; i < placed.size(); ++i) {
+      const Candidate& candidate = problem_.candidates[i];
+      if (placed[i] >= 0) tokens[static_cast<std::size_t>(candidate.domain)] += static_cast<double>(candidate.tokens);
+    }
+    double apart = 0;
+    for (std::size_t d = 0; d < tokens.size(); ++d) {
+      apart += std::abs(tokens[d] / static_cast<double>(trained) - problem_.mix[d]);
+    }
+    return apart / 2;
   }
 
   const ReleaseProblem& problem_;

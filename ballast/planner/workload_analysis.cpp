@@ -33,19 +33,14 @@ PackingSpec spec_of(const std::string& packer, Tokens window, int micro_batches)
   spec.packer = packer;
   spec.window = window;
   spec.micro_batches = micro_batches;
-  if (packer == "wlb" || packer == "pool") spec.max_tokens = window * 3 / 2;
+  if (spec.variable_length()) spec.max_tokens = window * 3 / 2;
   if (packer == "wlb" && window >= 4) spec.queues = {window / 4, window / 2, window * 3 / 4};
   if (packer == "pool") spec.max_delay = kMostDelay;
   return spec;
 }
 
 std::vector<PackedStep> pack(const PackingSpec& spec, const std::vector<Tokens>& lengths, const CostModel& cost) {
-  std::size_t at = 0;
-  PackedStream stream(spec, cost, [&]() -> std::optional<Document> {
-    if (at == lengths.size()) return std::nullopt;
-    const auto id = static_cast<std::int64_t>(at);
-    return Document{.id = id, .length = lengths[at++]};
-  });
+  PackedStream stream(spec, cost, documents_of(lengths));
   std::vector<PackedStep> steps;
   while (steps.size() < kMostSteps) {
     std::optional<PackedStep> step = stream.next();
@@ -54,7 +49,7 @@ std::vector<PackedStep> pack(const PackingSpec& spec, const std::vector<Tokens>&
   }
   // Queues fill in the first steps; the last ones of the data are what is left. Neither is the rule.
   if (steps.size() >= 20) {
-    if (at == lengths.size()) steps.resize(steps.size() - steps.size() / 10);
+    if (stream.ended()) steps.resize(steps.size() - steps.size() / 10);
     steps.erase(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 10));
   }
   return steps;

@@ -103,17 +103,12 @@ ShardPlan shard_whole_below(const std::vector<Tokens>& cu_seqlens, int num_ranks
 }
 
 ShardPlan shard_hybrid(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost) {
-  ShardPlan best = shard_adaptive(cu_seqlens, num_ranks, cost);
+  auto [best, best_seconds] = fastest_of_two(cu_seqlens, num_ranks, cost);
   if (num_ranks == 1) return best;
-  const auto slowest = [&](const ShardPlan& plan) {
-    const std::vector<Seconds> seconds = predict_attention(plan, cost);
-    return *std::max_element(seconds.begin(), seconds.end());
-  };
-  Seconds best_seconds = slowest(best);
   for (const Tokens divisor : kThresholdDivisors) {
     const Tokens threshold = best.num_tokens() / num_ranks / divisor;
     ShardPlan plan = shard_whole_below(cu_seqlens, num_ranks, threshold, cost);
-    const Seconds seconds = slowest(plan);
+    const Seconds seconds = predict_slowest(plan, cost);
     if (seconds < best_seconds) {
       best_seconds = seconds;
       best = std::move(plan);

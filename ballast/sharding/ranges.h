@@ -1,4 +1,4 @@
-// What every sharder needs to write down a plan.
+// What sharders share: to write down a plan, and to compare two.
 #pragma once
 
 #include <algorithm>
@@ -6,9 +6,18 @@
 #include <vector>
 
 #include "ballast/base/error.h"
+#include "ballast/cost/cost_model.h"
 #include "ballast/ir/shard_plan.h"
 
 namespace ballast {
+
+struct PredictedPlan {
+  ShardPlan plan;
+  Seconds slowest = 0;  // rank, by predict_attention
+};
+
+// shard_adaptive's choice; one rank alone is not predicted.
+PredictedPlan fastest_of_two(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost);
 
 // Appends to a rank's ranges, joining it to the last where they touch.
 inline void append(std::vector<TokenRange>& ranges, TokenRange range) {

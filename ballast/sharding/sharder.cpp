@@ -26,6 +26,7 @@ ShardPlan shard_per_sequence(const std::vector<Tokens>& cu_seqlens, int num_rank
 
 ShardPlan shard_per_document(const std::vector<Tokens>& cu_seqlens, int num_ranks) {
   ShardPlan plan = empty_plan("per_document", cu_seqlens, num_ranks);
+  for (std::vector<TokenRange>& ranges : plan.ranges) ranges.reserve(2 * cu_seqlens.size());
   std::size_t next_rank = 0;
   for (std::size_t d = 0; d + 1 < cu_seqlens.size(); ++d) {
     deal_document(plan, cu_seqlens[d], cu_seqlens[d + 1], next_rank);
@@ -35,29 +36,40 @@ ShardPlan shard_per_document(const std::vector<Tokens>& cu_seqlens, int num_rank
 
 std::vector<Seconds> predict_attention(const ShardPlan& plan, const CostModel& cost) {
   const Bytes gathered = plan.num_tokens() * cost.kv_bytes_per_token();
-  const Seconds exchange = cost.collective(Collective::all_gather, plan.num_ranks(), gathered) +
-                           cost.collective(Collective::reduce_scatter, plan.num_ranks(), gathered);
+  Seconds exchange = cost.collective(Collective::all_gather, plan.num_ranks(), gathered) +
+                     cost.collective(Collective::reduce_scatter, plan.num_ranks(), gathered);
+  if (!plan.gathers_in_order()) {
+    exchange += cost.reorder(Pass::forward, plan.num_tokens()) + cost.reorder(Pass::backward, plan.num_tokens());
+  }
   std::vector<Seconds> seconds;
   seconds.reserve(plan.ranges.size());
   for (int rank = 0; rank < plan.num_ranks(); ++rank) {
     Seconds sum = exchange;
-    for (const AttentionBlock& block : plan.attention_blocks(rank)) {
+    plan.for_each_block(rank, [&](const AttentionBlock& block) {
       sum += cost.attention(Pass::forward, block) + cost.attention(Pass::backward, block);
-    }
+    });
     seconds.push_back(sum);
   }
   return seconds;
 }
 
-ShardPlan shard_adaptive(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost) {
+Seconds predict_slowest(const ShardPlan& plan, const CostModel& cost) {
+  const std::vector<Seconds> seconds = predict_attention(plan, cost);
+  return *std::max_element(seconds.begin(), seconds.end());
+}
+
+PredictedPlan fastest_of_two(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost) {
   ShardPlan per_sequence = shard_per_sequence(cu_seqlens, num_ranks);
-  if (num_ranks == 1) return per_sequence;  // both are the same plan; nothing to predict, so no profile entry is needed
+  if (num_ranks == 1) return {std::move(per_sequence), 0};  // the same plans: no profile entry is needed
   ShardPlan per_document = shard_per_document(cu_seqlens, num_ranks);
-  const auto slowest = [&](const ShardPlan& plan) {
-    const std::vector<Seconds> seconds = predict_attention(plan, cost);
-    return *std::max_element(seconds.begin(), seconds.end());
-  };
-  return slowest(per_document) < slowest(per_sequence) ? per_document : per_sequence;
+  const Seconds of_sequence = predict_slowest(per_sequence, cost);
+  const Seconds of_document = predict_slowest(per_document, cost);
+  if (of_document < of_sequence) return {std::move(per_document), of_document};
+  return {std::move(per_sequence), of_sequence};
+}
+
+ShardPlan shard_adaptive(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost) {
+  return fastest_of_two(cu_seqlens, num_ranks, cost).plan;
 }
 
 std::vector<std::string> sharding_names() { return {"per-sequence", "per-document", "adaptive", "hybrid"}; }

@@ -17,8 +17,12 @@ ShardPlan shard_per_sequence(const std::vector<Tokens>& cu_seqlens, int num_rank
 // W8: each document's largest multiple of 2C tokens in 2C chunks, the left-over tokens of all documents round robin.
 ShardPlan shard_per_document(const std::vector<Tokens>& cu_seqlens, int num_ranks);
 
-// Predicted time of one layer's attention, forward and backward, with the gather of keys and values: by rank.
+// Predicted time of one layer's attention, forward and backward, with the gather of keys and values and,
+// where their order is not packed order, its restoring: by rank.
 std::vector<Seconds> predict_attention(const ShardPlan& plan, const CostModel& cost);
+
+// The slowest of them.
+Seconds predict_slowest(const ShardPlan& plan, const CostModel& cost);
 
 // W9: whichever of the two has the faster slowest rank by predict_attention; on a tie per_sequence, which has fewer
 // blocks. `sharding` of the result names the choice.

@@ -15,6 +15,8 @@ struct LocalWork {
   Tokens all_tokens = 0;  // of the micro-batch, over the cp axis
   Seconds attention_forward = 0;
   Seconds attention_backward = 0;
+  Seconds reorder_forward = 0;  // of gathered keys and values
+  Seconds reorder_backward = 0;
 };
 
 LocalWork local_work(const ShardPlan& shard, int cp_rank, const CostModel& cost) {
@@ -22,6 +24,10 @@ LocalWork local_work(const ShardPlan& shard, int cp_rank, const CostModel& cost)
   for (const AttentionBlock& block : shard.attention_blocks(cp_rank)) {
     work.attention_forward += cost.attention(Pass::forward, block);
     work.attention_backward += cost.attention(Pass::backward, block);
+  }
+  if (!shard.gathers_in_order()) {
+    work.reorder_forward = cost.reorder(Pass::forward, work.all_tokens);
+    work.reorder_backward = cost.reorder(Pass::backward, work.all_tokens);
   }
   return work;
 }
@@ -113,20 +119,21 @@ class RankProgram {
   void gather(int stage, int m, int layer, const LocalWork& work) {
     const Bytes a_token = cost_.kv_bytes_per_token();
     exchange(SpanKind::GATHER_KV, Collective::all_gather, stage, m, layer, work.all_tokens * a_token,
-             work.tokens * a_token * (plan_.dims.cp - 1));
+             work.tokens * a_token * (plan_.dims.cp - 1), work.reorder_forward);
   }
 
   // ...and come back as gradients, which are summed in the gradients' wider type.
   void scatter(int stage, int m, int layer, const LocalWork& work) {
     const Bytes a_token = Bytes{2} * model_.num_kv_heads * model_.head_dim * gradient_bytes_;
     exchange(SpanKind::REDUCE_KV, Collective::reduce_scatter, stage, m, layer, work.all_tokens * a_token,
-             (work.all_tokens - work.tokens) * a_token);
+             (work.all_tokens - work.tokens) * a_token, work.reorder_backward);
   }
 
-  void exchange(SpanKind kind, Collective operation, int stage, int m, int layer, Bytes whole, Bytes sent) {
+  void exchange(SpanKind kind, Collective operation, int stage, int m, int layer, Bytes whole, Bytes sent,
+                Seconds reorder) {
     ops_.push_back(
         communicate({.kind = kind, .stage = stage, .micro_batch = m, .layer = layer, .bytes = sent, .axis = Axis::cp},
-                    cost_.collective(operation, plan_.dims.cp, whole)));
+                    cost_.collective(operation, plan_.dims.cp, whole) + reorder));
   }
 
   void message(SpanKind kind, int stage, int m, int other_stage, const LocalWork& work) {

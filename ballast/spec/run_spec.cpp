@@ -42,12 +42,19 @@ Violations PackingSpec::violations() const {
   if (max_documents < 0) {
     found.push_back("max_documents = " + std::to_string(max_documents) + ": must be 0 (no bound) or more");
   }
-  const bool variable = packer == "wlb" || packer == "pool";
-  if (!variable && (token_swing > 0 || max_held > 0 || max_documents > 0)) {
+  if (!variable_length() && (token_swing > 0 || max_held > 0 || max_documents > 0)) {
     found.push_back("token_swing, max_held and max_documents bound wlb and pool; packer = \"" + packer +
                     "\" fills windows");
   }
   if (!(token_swing >= 0 && token_swing < 1)) found.push_back("token_swing: must be 0 (no bound) or more, below 1");
+  if (!(mix_weight >= 0 && mix_weight <= 1e6)) found.push_back("mix_weight: must be 0 (domains as they come) or more");
+  if (mix_weight > 0 && packer != "pool") {
+    found.push_back("mix_weight keeps domains in pool's choice; packer = \"" + packer + "\" makes none");
+  }
+  if (tune_queues && packer != "wlb") {
+    found.push_back("tune_queues tunes wlb's queues; packer = \"" + packer + "\" has none");
+  }
+  if (tune_queues && !queues.empty()) found.push_back("tune_queues and queues exclude each other: name one");
   for (std::size_t i = 0; i < queues.size(); ++i) {
     if (queues[i] < 1 || (i > 0 && queues[i] <= queues[i - 1])) {
       found.push_back("queues: thresholds must be over 0 and rise, but entry " + std::to_string(i + 1) + " is " +

@@ -22,20 +22,24 @@ std::string to_string(Oversize oversize);
 
 // [packing]: which documents share a micro-batch. Also what `ballast pack` takes as flags.
 struct PackingSpec {
-  std::string packer = "wlb";  // plain, next-fit, fixed-greedy, wlb, pool
+  std::string packer = "wlb";  // plain, next-fit, fixed-greedy, fixed-solver, wlb, pool
   Tokens window = 16384;       // S, tokens
   int micro_batches = 2;       // N a step, over all data parallel ranks
   int global_batches = 1;      // K, fixed packers: balance over K global batches
   Tokens max_tokens = 0;       // S_max, the cap of a micro-batch; 0 means the window
   std::vector<Tokens> queues;  // L_1 < L_2 < ...: documents of L_1 and more wait in bands; empty: no queue
+  bool tune_queues = false;    // wlb: find `queues` on a sample of the data; whoever does so clears this
   int max_delay = 0;           // steps a document may wait; 0: no bound
   double token_swing = 0;      // most a step's tokens may differ from N windows, as a share; 0: no bound
   Tokens max_held = 0;         // most tokens that wait for their like between steps; 0: no bound
   int max_documents = 0;       // most documents of a micro-batch; 0: no bound
+  double mix_weight = 0;       // pool: what keeping a step's mix of domains is worth, in imbalance; 0: nothing
   Oversize oversize = Oversize::truncate;
   bool cut_at_windows = false;  // cut documents first where plain packing would, so that packers see equal pieces
 
   Tokens cap() const { return max_tokens > 0 ? max_tokens : window; }
+  // Whether micro-batches may be longer than the window.
+  bool variable_length() const { return packer == "wlb" || packer == "pool"; }
   Violations violations() const;
   bool operator==(const PackingSpec&) const = default;
 };

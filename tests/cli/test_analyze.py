@@ -40,10 +40,10 @@ def test_equal_documents_are_not_imbalanced(ballast):
 
 
 def test_bands_and_domains_add_up(ballast):
-    text = lines(json.dumps({"length": n, "domain": d}) for n, d in [(0, "a"), (1, "a"), (5, "b"), (7, "b"), (3000, "b")])
+    text = lines(json.dumps({"length": n, "domain": d}) for n, d in [(1, "a"), (5, "b"), (7, "b"), (3000, "b")])
     done = ballast("analyze", "-", "--json", *AT_8K, stdin=text)
     found = json.loads(done.stdout)
-    assert [(b["from_tokens"], b["documents"]) for b in found["bands"]] == [(0, 1), (1, 1), (4, 2), (2048, 1)]
+    assert [(b["from_tokens"], b["documents"]) for b in found["bands"]] == [(1, 1), (4, 2), (2048, 1)]
     assert abs(sum(b["token_share"] for b in found["bands"]) - 1) < 1e-9
     assert abs(sum(b["squared_length_share"] for b in found["bands"]) - 1) < 1e-9
     assert found["domains"]["b"]["documents"] == 3

@@ -34,7 +34,7 @@ def test_eight_sevens_under_a_cap_of_eight_never_share(ballast):
 
 @pytest.mark.parametrize("packer", PACKERS)
 def test_documents_in_are_documents_out(ballast, packer):
-    figures = pack(ballast, [90, 0, *[10] * 7, 1], "--packer", packer, "--window", 100, "--micro-batches", 2)
+    figures = pack(ballast, [90, 2, *[10] * 7, 1], "--packer", packer, "--window", 100, "--micro-batches", 2)
     documents = figures["documents"]
     assert documents["in"] == documents["out"] == 10
     assert documents["held"] == documents["truncated"] == documents["refused"] == 0
@@ -62,13 +62,26 @@ def test_delay_is_reported_by_domain(ballast):
     assert delay["by_domain"]["books"]["mean"] > delay["by_domain"]["chat"]["mean"] == 0
 
 
+def test_the_mix_of_domains_is_kept_where_it_is_worth_something(ballast):
+    text = lines(json.dumps({"length": 7 if i % 4 == 0 else 1 + i % 2, "domain": "long" if i % 4 == 0 else "short"})
+                 for i in range(400))
+
+    def apart(weight):
+        done = ballast("pack", "-", "--json", "--packer", "pool", *WINDOW_8, "--max-tokens", 12, "--mix-weight", weight,
+                       stdin=text)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["domain_mix_apart"]
+
+    assert apart(10) <= apart(0)
+
+
 def test_the_same_seed_packs_the_same_bytes(ballast, tmp_path):
     written = []
     for name in "ab":
-        pack(ballast, range(50), "--packer", "wlb", "--window", 64, "--micro-batches", 2, "--shuffle", 3, "--out", name)
+        pack(ballast, range(1, 50), "--packer", "wlb", "--window", 64, "--micro-batches", 2, "--shuffle", 3, "--out", name)
         written.append((tmp_path / name).read_bytes())
     assert written[0] == written[1]
-    pack(ballast, range(50), "--packer", "wlb", "--window", 64, "--micro-batches", 2, "--shuffle", 4, "--out", "c")
+    pack(ballast, range(1, 50), "--packer", "wlb", "--window", 64, "--micro-batches", 2, "--shuffle", 4, "--out", "c")
     assert (tmp_path / "c").read_bytes() != written[0]
 
 
@@ -93,6 +106,13 @@ def test_text_names_the_cost_and_quiet_says_nothing(ballast):
         ("", (), ["standard input", "empty"]),
         ("7\n-5\n", (), ["line 2", "-5"]),
         ("7\nseven\n", (), ["line 2", "seven"]),
+        ("7\n0\n", (), ["line 2", "\"0\""]),
+        ("7\n3000000000\n", (), ["line 2", "2^31"]),
+        ("7\n", ("--micro-batches", "-1"), ["micro_batches = -1"]),
+        ("7\n", ("--mix-weight", "1"), ["mix_weight", "pool"]),
+        ("7\n", ("--queues", "8,4"), ["queues"]),
+        ("7\n", ("--token-swing", "1.5"), ["token_swing"]),
+        ("7\n", ("--max-delay", "-1"), ["max_delay = -1"]),
         ("7\n", ("--packer", "wlbb"), ["wlbb", "did you mean wlb"]),
         ("7\n", ("--max-tokens", "4"), ["max_tokens = 4", "window = 8"]),
         ("7\n", ("--window", "8.5"), ["--window", "8.5"]),
@@ -135,7 +155,7 @@ def test_any_length_shards_under_any_degree(ballast, lengths, cp):
 
 
 def test_shard_reads_what_pack_writes(ballast, tmp_path):
-    pack(ballast, [4, 12, 9, 0, 1], "--packer", "wlb", "--window", 16, "--micro-batches", 2, "--out", "packed.jsonl")
+    pack(ballast, [4, 12, 9, 2, 1], "--packer", "wlb", "--window", 16, "--micro-batches", 2, "--out", "packed.jsonl")
     found = shard(ballast, "packed.jsonl", "--cp", 2, "--sharding", "adaptive")
     assert found["micro_batches"] == 2
     assert found["why"]

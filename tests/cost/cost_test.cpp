@@ -117,6 +117,17 @@ TEST(ProfileCost, ADocumentAddsWhatATokenCostsAtTheLargestMeasuredSize) {
   EXPECT_NEAR(cost->document_linear(3000), 2 * 12e-3 + 12e-3 + 12e-3, 1e-12) << "two layers, embedding, head";
 }
 
+TEST(ProfileCost, ReorderingCostsNothingWhereItWasNotMeasuredAndIsNoPartOfADocument) {
+  HardwareProfile profile = even_profile();
+  const auto without = make_profile_cost(profile, two_layers());
+  EXPECT_EQ(without->reorder(Pass::forward, 1000), 0);
+  profile.linear.push_back({"reorder", 1000, 1e-3, 3e-3});
+  const auto with = make_profile_cost(profile, two_layers());
+  EXPECT_NEAR(with->reorder(Pass::forward, 2000), 2e-3, 1e-12);
+  EXPECT_NEAR(with->reorder(Pass::backward, 2000), 6e-3, 1e-12);
+  EXPECT_EQ(with->document_linear(3000), without->document_linear(3000));
+}
+
 TEST(ProfileCost, CollectivesFollowBytesAndRanks) {
   const auto cost = make_profile_cost(even_profile(), two_layers());
   EXPECT_EQ(cost->collective(Collective::all_gather, 1, 1 << 30), 0) << "a group of one";

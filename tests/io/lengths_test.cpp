@@ -25,31 +25,31 @@ std::string complaint(std::string_view text) {
   return "none";
 }
 
-const std::vector<Tokens> kThree{7, 4096, 0};
+const std::vector<Tokens> kThree{7, 4096, 1};
 
 TEST(Lengths, ReadOneNumberALine) {
-  EXPECT_EQ(lengths_in("7\n4096\n0\n"), kThree);
-  EXPECT_EQ(lengths_in("7\r\n 4K\r\n\r\n0"), kThree) << "other line ends, blank lines, K for 1,024";
+  EXPECT_EQ(lengths_in("7\n4096\n1\n"), kThree);
+  EXPECT_EQ(lengths_in("7\r\n 4K\r\n\r\n1"), kThree) << "other line ends, blank lines, K for 1,024";
 }
 
 TEST(Lengths, ReadAJsonList) {
-  EXPECT_EQ(lengths_in("[7, 4096,0]"), kThree);
-  EXPECT_EQ(lengths_in("[7, {\"tokens\": 4096}, 0]\n"), kThree);
+  EXPECT_EQ(lengths_in("[7, 4096,1]"), kThree);
+  EXPECT_EQ(lengths_in("[7, {\"tokens\": 4096}, 1]\n"), kThree);
 }
 
 TEST(Lengths, ReadJsonLinesOfObjectsAndNumbers) {
   const DocumentLengths read =
-      parse_lengths("{\"length\": 7, \"domain\": \"code\"}\n4096\n{\"tokens\": 0, \"domain\": \"code\"}\n", "text");
+      parse_lengths("{\"length\": 7, \"domain\": \"code\"}\n4096\n{\"tokens\": 1, \"domain\": \"code\"}\n", "text");
   EXPECT_EQ(read.lengths, kThree);
   EXPECT_EQ(read.domain_names, (std::vector<std::string>{"code", "all"}));
   EXPECT_EQ(read.domains, (std::vector<int>{0, 1, 0}));
 }
 
 TEST(Lengths, ReadCsvByItsHeader) {
-  const DocumentLengths read = parse_lengths("name,domain,length\n\"a, b\",code,7\nc,prose,4096\nd,code,0\n", "text");
+  const DocumentLengths read = parse_lengths("name,domain,length\n\"a, b\",code,7\nc,prose,4096\nd,code,1\n", "text");
   EXPECT_EQ(read.lengths, kThree);
   EXPECT_EQ(read.domain_names, (std::vector<std::string>{"code", "prose"}));
-  EXPECT_EQ(lengths_in("tokens\n7\n4096\n0\n"), kThree);
+  EXPECT_EQ(lengths_in("tokens\n7\n4096\n1\n"), kThree);
 }
 
 TEST(Lengths, SampleAHistogramByItsSeed) {
@@ -89,9 +89,12 @@ TEST(Lengths, RefuseWhatIsNoLengthNamingItsPlace) {
   EXPECT_EQ(complaint(""), "text: is empty: it must hold document lengths");
   EXPECT_EQ(complaint("\n \n"), "text: is empty: it must hold document lengths");
   EXPECT_EQ(complaint("7\n-5\n"),
-            "text line 2: length = \"-5\" must be a whole number of tokens from 0 to 2^48, such as 4096 or 16K");
+            "text line 2: length = \"-5\" must be a whole number of tokens from 1 to 2^31, such as 4096 or 16K");
   EXPECT_EQ(complaint("7\nseven\n"),
-            "text line 2: length = \"seven\" must be a whole number of tokens from 0 to 2^48, such as 4096 or 16K");
+            "text line 2: length = \"seven\" must be a whole number of tokens from 1 to 2^31, such as 4096 or 16K");
+  EXPECT_NE(complaint("7\n0\n").find("line 2"), std::string::npos) << "an empty document";
+  EXPECT_NE(complaint("[7, 0]").find("[1]"), std::string::npos) << complaint("[7, 0]");
+  EXPECT_NE(complaint("2147483649\n").find("2^31"), std::string::npos);
   EXPECT_NE(complaint("7.5\n").find("\"7.5\""), std::string::npos);
   EXPECT_NE(complaint("99999999999999999999\n").find("line 1"), std::string::npos);
   EXPECT_EQ(complaint("[]"), "text: holds no document length");
@@ -111,7 +114,7 @@ TEST(Lengths, RefuseWhatIsNoLengthNamingItsPlace) {
 
 RC_GTEST_PROP(Lengths, AreTheSameInEveryForm, ()) {
   const auto lengths =
-      *rc::gen::nonEmpty(rc::gen::container<std::vector<Tokens>>(rc::gen::inRange<Tokens>(0, 1L << 40)));
+      *rc::gen::nonEmpty(rc::gen::container<std::vector<Tokens>>(rc::gen::inRange<Tokens>(1, 1L << 31)));
   std::string lines, list = "[", objects, csv = "length\n";
   for (const Tokens length : lengths) {
     const std::string number = std::to_string(length);

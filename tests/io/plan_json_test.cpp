@@ -94,6 +94,7 @@ RC_GTEST_PROP(PlanJson, PackerStatesRoundTrip, ()) {
                           .ready = {PackedStep{.step = *count, .micro_batches = {{.documents = *documents}, {}}}},
                           .intake = *documents,
                           .window_position = *count,
+                          .arrived_tokens = {*count, *count},
                           .counts = {*count, *count, *count, *count, *count}};
   RC_ASSERT(packer_state_from_json(to_json(state), "text") == state);
 }

@@ -56,6 +56,19 @@ TEST(TokenDelay, DoesNotLetEarlyTokensHideLateOnes) {
   EXPECT_EQ(delay.overall(), (Quantiles{.mean = 1, .p50 = 0, .p99 = 2, .max = 2}));
 }
 
+TEST(DomainMix, IsTheShareOfAStepsTokensThatAreOfTheWrongDomain) {
+  DomainMix mix;
+  PackedStep step = step_of(0, {{6}, {2}});
+  step.micro_batches[1].documents[0].domain = 1;
+  mix.add(step);
+  EXPECT_DOUBLE_EQ(mix.mean_apart(), 0) << "one step has the mix of all";
+  step.micro_batches[0].documents[0].domain = 1;
+  step.micro_batches[1].documents[0].domain = 0;
+  mix.add(step);  // in all 8 of each: each step has 2 tokens of 8 of the wrong one
+  EXPECT_DOUBLE_EQ(mix.mean_apart(), 0.25);
+  EXPECT_DOUBLE_EQ(DomainMix().mean_apart(), 0);
+}
+
 RC_GTEST_PROP(Imbalance, LiesBetweenOneAndTheNumberOfMicroBatches, ()) {
   const auto lengths = *rc::gen::nonEmpty(rc::gen::container<std::vector<std::vector<Tokens>>>(
       rc::gen::container<std::vector<Tokens>>(rc::gen::inRange<Tokens>(0, 1000))));

@@ -29,12 +29,11 @@ void showValue(const Case& c, std::ostream& out) {
   out << "]";
 }
 
-bool variable_length(const PackingSpec& spec) { return spec.packer == "wlb" || spec.packer == "pool"; }
-
 void without_bounds(PackingSpec& spec) {
   spec.token_swing = 0;
   spec.max_held = 0;
   spec.max_documents = 0;
+  spec.mix_weight = 0;
 }
 
 rc::Gen<Case> any_case() {
@@ -50,11 +49,12 @@ rc::Gen<Case> any_case() {
     c.spec.cut_at_windows = *rc::gen::arbitrary<bool>();
     c.spec.queues = *rc::gen::elementOf(std::vector<std::vector<Tokens>>{
         {}, {c.spec.window}, {1 + c.spec.window / 2, 1 + c.spec.window}, {1, 2, 3 + c.spec.window / 2}});
-    if (variable_length(c.spec)) {
+    if (c.spec.variable_length()) {
       c.spec.token_swing = *rc::gen::element(0.0, 0.0, 0.1, 0.9);
       c.spec.max_held = *rc::gen::element<Tokens>(0, 0, 1, 3 * c.spec.window);
       c.spec.max_documents = *rc::gen::element(0, 0, 1, 3);
     }
+    if (c.spec.packer == "pool") c.spec.mix_weight = *rc::gen::element(0.0, 0.5);
     c.lengths = *rc::gen::container<std::vector<Tokens>>(
         rc::gen::oneOf(rc::gen::inRange<Tokens>(0, 2), rc::gen::inRange<Tokens>(0, c.spec.window + 1),
                        rc::gen::inRange<Tokens>(0, 3 * c.spec.window)));
@@ -64,7 +64,7 @@ rc::Gen<Case> any_case() {
 
 RC_GTEST_PROP(EveryPacker, KeepsTheCapAndTheNumberOfMicroBatches, ()) {
   const Case c = *any_case();
-  const Tokens cap = variable_length(c.spec) ? c.spec.cap() : c.spec.window;
+  const Tokens cap = c.spec.variable_length() ? c.spec.cap() : c.spec.window;
   std::int64_t number = 0;
   for (const PackedStep& step : pack_all(c.spec, *kCost, c.lengths)) {
     RC_ASSERT(step.step == number++);

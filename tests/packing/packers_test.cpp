@@ -1,6 +1,8 @@
 // What each packer does on small inputs that a reader can check by hand, and the traps that other packers fell into.
 #include <gtest/gtest.h>
 
+#include "ballast/base/random.h"
+#include "ballast/packing/balance.h"
 #include "tests/packing/streams.h"
 
 namespace ballast {
@@ -232,6 +234,33 @@ TEST(Oversize, IsMeasuredAgainstTheWindowAndNotTheCap) {
   PackingSpec spec = spec_of("wlb", 8, 2);
   spec.max_tokens = 16;
   EXPECT_EQ(lengths_of(pack_all(spec, *kSquares, {9})[0]), (Lengths{{8}, {}}));
+}
+
+TEST(Pool, KeepsTheMixOfDomainsTheBetterTheMoreItIsWorth) {
+  // Long documents are of one domain, so balance alone draws them together.
+  Random random(1);
+  std::vector<Document> documents;
+  for (int i = 0; i < 4000; ++i) {
+    const bool is_long = random.below(20) == 0;
+    const auto length = static_cast<Tokens>(is_long ? 200 + random.below(800) : 1 + random.below(60));
+    documents.push_back({.id = i, .length = length, .domain = is_long ? 1 : 0});
+  }
+  const auto apart = [&](double mix_weight) {
+    PackingSpec spec = spec_of("pool", 1000, 4);
+    spec.max_tokens = 1500;
+    spec.mix_weight = mix_weight;
+    std::size_t at = 0;
+    PackedStream stream(spec, *kSquares, [&]() -> std::optional<Document> {
+      if (at == documents.size()) return std::nullopt;
+      return documents[at++];
+    });
+    DomainMix mix;
+    while (const auto step = stream.next()) mix.add(*step);
+    return mix.mean_apart();
+  };
+  const double without = apart(0);
+  EXPECT_LT(apart(0.5), 0.8 * without);
+  EXPECT_LT(apart(5), 0.6 * without);
 }
 
 TEST(Work, OfLongDocumentsDoesNotOverflow) {

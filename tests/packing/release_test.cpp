@@ -44,6 +44,18 @@ TEST(Release, ReleasesADocumentThatShortOnesFillUpTo) {
   EXPECT_DOUBLE_EQ(release.imbalance, 1);
 }
 
+TEST(Release, HoldsTheDomainThatTheMixHasEnoughOf) {
+  // Two pairs come out level alike; one of them is of the wrong domain.
+  ReleaseProblem problem = problem_of({of_work(80), of_work(80), of_work(70), of_work(70)}, 2);
+  problem.candidates[0].domain = problem.candidates[1].domain = 1;
+  problem.cap = 100;  // one pair a step
+  problem.mix = {1, 0};
+  problem.short_domain_tokens = {0, 0};
+  EXPECT_THAT(choose_release(problem).bin, ElementsAre(testing::Ge(0), testing::Ge(0), -1, -1));
+  problem.mix_weight = 1;
+  EXPECT_THAT(choose_release(problem).bin, ElementsAre(-1, -1, testing::Ge(0), testing::Ge(0)));
+}
+
 TEST(Release, ReleasesWhatMayWaitNoLonger) {
   ReleaseProblem problem = problem_of({of_work(80), of_work(10)}, 4);
   problem.candidates[0].must = true;

@@ -18,6 +18,7 @@ inline DocumentSource source_of(std::vector<Tokens> lengths, std::size_t from = 
     if (*at == all->size()) return std::nullopt;
     Document document;
     document.id = static_cast<std::int64_t>(*at);
+    document.domain = static_cast<int>(*at % 3);
     document.length = (*all)[(*at)++];
     return document;
   };

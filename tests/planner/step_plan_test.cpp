@@ -65,6 +65,7 @@ class LayersOnlyCost final : public CostModel {
   Seconds layer(Pass pass, Tokens tokens) const override {
     return static_cast<double>(tokens) * (pass == Pass::forward ? 1 : 2);
   }
+  Seconds reorder(Pass, Tokens) const override { return 0; }
   Seconds embedding(Pass, Tokens) const override { return 0; }
   Seconds head(Pass, Tokens) const override { return 0; }
   Seconds optimizer(std::int64_t parameters) const override { return static_cast<double>(parameters) * 1e-9; }

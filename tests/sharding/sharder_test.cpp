@@ -149,6 +149,14 @@ TEST(Hybrid, CutsAShortDocumentWhereNoRankHasRoomForIt) {
   EXPECT_EQ(plan.violations(1), Violations{});
 }
 
+RC_GTEST_PROP(EverySharder, KnowsWhetherGatheredRowsAreInPackedOrder, ()) {
+  const std::vector<Tokens> bounds = *any_boundaries();
+  const std::string name = *rc::gen::elementOf(sharding_names());
+  const ShardPlan plan = make_shard_plan(name, bounds, *rc::gen::inRange(1, 5), *kCost);
+  const std::vector<Tokens> rows = plan.packed_to_gathered();
+  RC_ASSERT(plan.gathers_in_order() == std::is_sorted(rows.begin(), rows.end()));
+}
+
 RC_GTEST_PROP(Hybrid, KeepsCountsAtMostOneApartAtAnyThreshold, ()) {
   const std::vector<Tokens> bounds = *any_boundaries();
   const ShardPlan plan = shard_whole_below(bounds, *any_degree(), *rc::gen::inRange<Tokens>(0, 20001), *kCost);
@@ -158,22 +166,16 @@ RC_GTEST_PROP(Hybrid, KeepsCountsAtMostOneApartAtAnyThreshold, ()) {
 RC_GTEST_PROP(Hybrid, IsNeverPredictedSlowerThanAdaptive, ()) {
   const std::vector<Tokens> bounds = *any_boundaries();
   const int ranks = *rc::gen::inRange(1, 65);
-  const auto slowest = [&](const ShardPlan& plan) {
-    const auto seconds = predict_attention(plan, *kCost);
-    return *std::max_element(seconds.begin(), seconds.end());
-  };
-  RC_ASSERT(slowest(shard_hybrid(bounds, ranks, *kCost)) <= slowest(shard_adaptive(bounds, ranks, *kCost)));
+  RC_ASSERT(predict_slowest(shard_hybrid(bounds, ranks, *kCost), *kCost) <=
+            predict_slowest(shard_adaptive(bounds, ranks, *kCost), *kCost));
 }
 
 RC_GTEST_PROP(Adaptive, IsNeverPredictedSlowerThanTheBetterOfTheTwo, ()) {
   const std::vector<Tokens> bounds = *any_boundaries();
   const int ranks = *rc::gen::inRange(1, 65);
-  const auto slowest = [&](const ShardPlan& plan) {
-    const auto seconds = predict_attention(plan, *kCost);
-    return *std::max_element(seconds.begin(), seconds.end());
-  };
-  RC_ASSERT(slowest(shard_adaptive(bounds, ranks, *kCost)) ==
-            std::min(slowest(shard_per_sequence(bounds, ranks)), slowest(shard_per_document(bounds, ranks))));
+  RC_ASSERT(predict_slowest(shard_adaptive(bounds, ranks, *kCost), *kCost) ==
+            std::min(predict_slowest(shard_per_sequence(bounds, ranks), *kCost),
+                     predict_slowest(shard_per_document(bounds, ranks), *kCost)));
 }
 
 }  // namespace

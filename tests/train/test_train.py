@@ -32,6 +32,20 @@ def test_trains_on_one_rank_and_leaves_a_run_folder(training):
     assert sum(step["tokens"] for step in training.metrics()) == summary["tokens"]
 
 
+def test_tunes_the_queues_on_its_own_documents_and_resumes_with_the_same(training):
+    tuned = dict(packing__tune_queues="true", packing__queues="[]")
+    done = training(run__folder="whole", **tuned)
+    assert done.returncode == 0, done.stderr
+    resolved = tomllib.loads((training.folder / "whole/run.toml").read_text())["packing"]
+    assert not resolved["tune_queues"]
+    assert len(resolved["queues"]) > 0
+    # Set up again, as a resumed run is: the same queues, so that it packs the same.
+    assert training("--resume", run__folder="whole", training__steps=8, **tuned).returncode == 0
+    again = tomllib.loads((training.folder / "whole/run.toml").read_text())["packing"]
+    assert again["queues"] == resolved["queues"]
+    assert len(training.metrics("whole")) == 8
+
+
 def test_gives_the_same_losses_with_eight_ranks_as_with_one(training):
     one = training(run__folder="one", training__precision="float64")
     assert one.returncode == 0, one.stderr

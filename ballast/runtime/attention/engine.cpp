@@ -119,8 +119,8 @@ ContextAttention::ContextAttention(const ShardPlan& plan, Communicator& cp, Span
     row += block.queries.size();
   }
   made->rows = plan.tokens_per_rank();
-  const std::vector<Tokens> to_gathered = plan.packed_to_gathered();
-  if (!std::is_sorted(to_gathered.begin(), to_gathered.end())) {
+  if (!plan.gathers_in_order()) {
+    const std::vector<Tokens> to_gathered = plan.packed_to_gathered();
     std::vector<Tokens> to_packed(to_gathered.size());
     for (std::size_t t = 0; t < to_gathered.size(); ++t)
       to_packed[static_cast<std::size_t>(to_gathered[t])] = static_cast<Tokens>(t);

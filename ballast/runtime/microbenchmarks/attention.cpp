@@ -81,11 +81,12 @@ std::vector<AttentionPoint> measure_attention(const MeasureOptions& options, con
     bool causal;
   };
   std::vector<Shape> shapes;
-  for (const Tokens length : {1,    4,    16,   32,   64,   128,  192,  256,   384,   512,   768,
-                              1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 32768, 65536}) {
+  // Both sides of 192 and 768 queries, where the kernel takes larger tiles: between the sides its rate jumps.
+  for (const Tokens length : {1,   4,    16,   32,   64,   128,  191,  192,  256,   384,   512,   767,
+                              768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 32768, 65536}) {
     if (length == 1 || length <= options.longest_document) shapes.push_back({length, length, true});
   }
-  for (const Tokens queries : {1, 16, 64, 192, 512, 1024, 2048, 4096}) {
+  for (const Tokens queries : {1, 16, 64, 191, 192, 767, 768, 2048, 4096}) {
     for (const Tokens keys : {64, 256, 1024, 4096, 8192, 16384, 65536}) {
       if (queries + keys <= std::max<Tokens>(65, options.longest_document)) shapes.push_back({queries, keys, false});
     }

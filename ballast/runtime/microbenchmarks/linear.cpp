@@ -1,5 +1,5 @@
 // The parts that are linear in tokens: one layer without its attention, the embedding, and the head with its loss, each
-// by the classes that training runs.
+// by the classes that training runs; and the reordering of gathered keys and values.
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -49,6 +49,20 @@ TwoTimes time_graph(const std::function<at::Tensor()>& forward) {
       });
 }
 
+// Keys and values gathered from ranks that hold every second row, into packed order; and the gradients back, which are
+// wider.
+LinearPoint measure_reorder(const MeasureOptions& options, Tokens tokens) {
+  const auto type = compute_type(options.precision);
+  const at::Tensor gathered = at::randn({tokens, 2, options.model.num_kv_heads, options.model.head_dim}, at::kFloat);
+  const at::Tensor kv = gathered.to(type);
+  const at::Tensor dkv = gathered.to(type == at::kDouble ? at::kDouble : at::kFloat);
+  const at::Tensor order = at::cat({at::arange(0, tokens, 2, at::kLong), at::arange(1, tokens, 2, at::kLong)});
+  at::Tensor reordered;
+  const TwoTimes times =
+      time_both([&] { reordered = kv.index_select(0, order); }, [&] { reordered = dkv.index_select(0, order); });
+  return {"reorder", tokens, times.first, times.second};
+}
+
 }  // namespace
 
 std::vector<LinearPoint> measure_linear(const MeasureOptions& options, const MeasureProgress& progress) {
@@ -90,6 +104,7 @@ std::vector<LinearPoint> measure_linear(const MeasureOptions& options, const Mea
     points.push_back({"layer", tokens, of_layer.first, of_layer.second});
     points.push_back({"embedding", tokens, of_embedding.first, of_embedding.second});
     points.push_back({"head", tokens, of_head.first, of_head.second});
+    points.push_back(measure_reorder(options, tokens));
     last = of_layer.first + of_layer.second;
   }
   return points;
