@@ -65,7 +65,7 @@ class FilePlans final : public StepSource {
     step.imbalance_micro_batch = micro_batch_imbalance(step.plan.packed(), *setup_.cost);
     step.imbalance_cp = cp_imbalance(step.plan, *setup_.cost);
     if (setup_.cost_is_seconds) {
-      step.predicted = predict(step.plan, setup_.spec.model, *setup_.cost);
+      step.predicted = predict(step.plan, setup_.spec.model, *setup_.cost, program_settings(setup_.spec));
       for (const Span& span : step.predicted.spans) step.predicted_seconds = std::max(step.predicted_seconds, span.end);
     }
     return step;
@@ -78,12 +78,9 @@ class FilePlans final : public StepSource {
       throw UserError(
           fmt::format("{}: is for {}, this run has {}", where, to_string(plan.dims), to_string(setup_.spec.parallel)));
     }
-    int layers = 0;
-    for (const int stage : plan.stage_layers) layers += stage;
-    if (layers != setup_.spec.model.num_layers ||
-        plan.stage_layers != layers_per_stage(layers, static_cast<int>(plan.stage_layers.size()))) {
-      throw UserError(fmt::format("{}: its stages hold {} layers, this run's model {} as even as can be", where, layers,
-                                  setup_.spec.model.num_layers));
+    if (const std::vector<int> layers = setup_.spec.layers_by_stage(); plan.stage_layers != layers) {
+      throw UserError(fmt::format("{}: its stages hold {} layers, this run's {}", where,
+                                  fmt::join(plan.stage_layers, ", "), fmt::join(layers, ", ")));
     }
     for (const auto& pipeline : plan.micro_batches) {
       for (const MicroBatch& micro_batch : pipeline) {

@@ -68,6 +68,15 @@ RunSetup set_up_run(const RunRequest& request, int threads) {
   const auto vocabulary = setup.corpus->summary().vocab_size;
   if (spec.model.vocab_size == 0) spec.model.vocab_size = static_cast<int>(vocabulary);
   require_valid(spec.violations(), where);
+  for (const auto& [key, simulated] : {std::pair{"tp", spec.tensor_parallel != 1},
+                                       {"zero", spec.zero != 0},
+                                       {"recompute", spec.recompute != "none"}}) {
+    if (simulated) {
+      throw UserError(fmt::format("{}: [parallel] {}: `ballast train` runs tp = 1, zero = 0 and recompute = \"none\" as "
+                                  "yet; `ballast simulate` runs the others",
+                                  where, key));
+    }
+  }
   require_known(where + ": [packing] packer", spec.packing.packer, packer_names());
   require_known(where + ": [sharding] strategy", spec.sharding, sharding_names());
   if (spec.model.vocab_size < vocabulary) {

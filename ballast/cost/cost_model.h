@@ -10,6 +10,7 @@
 #include "ballast/ir/hardware_profile.h"
 #include "ballast/ir/packed_step.h"
 #include "ballast/ir/shard_plan.h"
+#include "ballast/ir/timeline.h"
 #include "ballast/spec/model_spec.h"
 
 namespace ballast {
@@ -30,8 +31,11 @@ class CostModel {
   virtual Seconds embedding(Pass pass, Tokens tokens) const = 0;
   virtual Seconds head(Pass pass, Tokens tokens) const = 0;  // final norm, logits, loss
   virtual Seconds optimizer(std::int64_t parameters) const = 0;
-  // `bytes` as in CollectivePoint. A group of one costs nothing.
-  virtual Seconds collective(Collective operation, int ranks, Bytes bytes) const = 0;
+  // Among the ranks of a group of `axis`; a send is to the next rank of it. `bytes` as in CollectivePoint. A group of one
+  // costs nothing.
+  virtual Seconds collective(Collective operation, Axis axis, int ranks, Bytes bytes) const = 0;
+  // What the ranks of a tensor parallel group exchange in one layer; 0 where there is no such group.
+  virtual Seconds tensor_exchange(Pass, Tokens) const { return 0; }
   // Bytes of one token's keys and values in one layer, and of one token's activation between stages.
   virtual Bytes kv_bytes_per_token() const = 0;
   virtual Bytes activation_bytes_per_token() const = 0;

@@ -122,7 +122,7 @@ class ProfileCost final : public CostModel {
     return profile_.optimizer_seconds_per_parameter * static_cast<double>(parameters);
   }
 
-  Seconds collective(Collective operation, int ranks, Bytes bytes) const override {
+  Seconds collective(Collective operation, Axis, int ranks, Bytes bytes) const override {
     if (ranks <= 1) return 0;
     const std::map<double, Curve>& by_ranks = collectives_[static_cast<std::size_t>(operation)];
     if (by_ranks.empty())

@@ -29,7 +29,7 @@ class SyntheticCost final : public CostModel {
   Seconds embedding(Pass, Tokens) const override { return 0; }
   Seconds head(Pass, Tokens) const override { return 0; }
   Seconds optimizer(std::int64_t) const override { return 0; }
-  Seconds collective(Collective, int, Bytes) const override { return 0; }
+  Seconds collective(Collective, Axis, int, Bytes) const override { return 0; }
   Bytes kv_bytes_per_token() const override { return 0; }
   Bytes activation_bytes_per_token() const override { return 0; }
 

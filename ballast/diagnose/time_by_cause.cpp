@@ -63,6 +63,10 @@ Cause wait_cause(SpanKind kind) {
       return Cause::wait_cp;  // inside a stage only the cp group is waited for
     case SpanKind::REDUCE_GRAD:
     case SpanKind::REDUCE_TIED:
+    case SpanKind::UNSHARD:
+    case SpanKind::RESHARD:
+    case SpanKind::AWAIT:
+    case SpanKind::EXCHANGE_TP:  // its members never wait for each other
     case SpanKind::REDUCE_NORM:
     case SpanKind::OPTIMIZER:
       return Cause::wait_gradients;
@@ -86,6 +90,7 @@ std::vector<OwnTime> own_times(const Timeline& timeline) {
     std::vector<std::size_t> open;  // spans that contain the current one, outermost first
     for (const std::size_t i : indices) {
       const Span& span = timeline.spans[i];
+      if (is_background(span.kind)) continue;  // takes nothing of the rank's time
       while (!open.empty() && timeline.spans[open.back()].end <= span.begin) open.pop_back();
       own[i] = {span.end - span.begin, span.wait, span.lease};
       if (!open.empty()) {

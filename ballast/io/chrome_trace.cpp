@@ -56,8 +56,9 @@ void add_communication(Json& args, const Span& span, const ParallelDims& dims) {
   args["In msg nelems"] = span.bytes;
   if (is_collective(span.kind)) {
     const std::vector<int> group = axis_group(dims, span.axis, span.rank);
-    const bool gathers = span.kind == SpanKind::GATHER_KV;
-    args["Collective name"] = gathers ? "allgather" : span.kind == SpanKind::REDUCE_KV ? "reduce_scatter" : "allreduce";
+    const bool gathers = span.kind == SpanKind::GATHER_KV || span.kind == SpanKind::UNSHARD;
+    const bool scatters = span.kind == SpanKind::REDUCE_KV || span.kind == SpanKind::RESHARD;
+    args["Collective name"] = gathers ? "allgather" : scatters ? "reduce_scatter" : "allreduce";
     args["Group size"] = group.size();
     args["Process Group Name"] = to_string(span.axis);
     args["Process Group Ranks"] = group;
@@ -73,7 +74,10 @@ class TraceWriter {
  public:
   TraceWriter(const Timeline& timeline, const ChromeTraceOptions& options,
               const std::function<void(std::string_view)>& write)
-      : timeline_(timeline), options_(options), write_(write), shifts_(step_shifts(timeline)) {}
+      : timeline_(timeline), options_(options), write_(write), shifts_(step_shifts(timeline)) {
+    has_background_ = std::any_of(timeline.spans.begin(), timeline.spans.end(),
+                                  [](const Span& span) { return is_background(span.kind); });
+  }
 
   void run() {
     const int world = timeline_.dims.world_size();
@@ -117,6 +121,9 @@ class TraceWriter {
     metadata("process_labels", {{"labels", options_.device}});
     metadata("process_sort_index", {{"sort_index", rank}});
     metadata("thread_name", {{"name", "actions"}});
+    if (has_background_) {
+      event({{"ph", "M"}, {"name", "thread_name"}, {"pid", rank}, {"tid", 1}, {"ts", 0}, {"args", {{"name", "background"}}}});
+    }
   }
 
   void write_steps() {
@@ -150,12 +157,12 @@ class TraceWriter {
     if (span.stage >= 0) args["stage"] = span.stage;
     if (span.micro_batch >= 0) args["micro_batch"] = span.micro_batch;
     if (span.layer >= 0) args["layer"] = span.layer;
-    if (!is_compute(span.kind)) add_communication(args, span, timeline_.dims);
+    if (!is_compute(span.kind) && span.kind != SpanKind::AWAIT) add_communication(args, span, timeline_.dims);
     event({{"ph", "X"},
            {"cat", category(span.kind)},
            {"name", label(span)},
            {"pid", span.rank},
-           {"tid", 0},
+           {"tid", is_background(span.kind) ? 1 : 0},
            {"ts", begin},
            {"dur", round(end - begin)},
            {"args", std::move(args)}});
@@ -205,6 +212,7 @@ class TraceWriter {
   const std::function<void(std::string_view)>& write_;
   std::map<std::int64_t, Seconds> shifts_;
   std::map<std::tuple<std::int64_t, bool, int, int, int, int>, std::size_t> flows_;
+  bool has_background_ = false;
   bool first_ = true;
 };
 

@@ -35,8 +35,15 @@ void for_each_key(Spec& spec, Visit&& visit) {
   visit("parallel", "dp", spec.parallel.dp);
   visit("parallel", "pp", spec.parallel.pp);
   visit("parallel", "cp", spec.parallel.cp);
+  visit("parallel", "tp", spec.tensor_parallel);
+  visit("parallel", "zero", spec.zero);
+  visit("parallel", "recompute", spec.recompute);
+  visit("cluster", "file", spec.cluster);
+  visit("workload", "lengths", spec.lengths);
   visit("schedule", "name", spec.schedule.name);
   visit("schedule", "virtual_stages", spec.schedule.virtual_stages);
+  visit("schedule", "round_size", spec.schedule.round_size);
+  visit("schedule", "stage_layers", spec.schedule.stage_layers);
   visit("packing", "packer", spec.packing.packer);
   visit("packing", "window", spec.packing.window);
   visit("packing", "micro_batches", spec.packing.micro_batches);
@@ -115,6 +122,12 @@ class FieldReader {
     if (list == nullptr) refuse("a list of token counts");
     field.clear();
     for (const toml::node& item : *list) field.push_back(FieldReader(item, what_).integer("a list of token counts"));
+  }
+  void read(std::vector<int>& field) const {
+    const toml::array* list = node_.as_array();
+    if (list == nullptr) refuse("a list of whole numbers");
+    field.clear();
+    for (const toml::node& item : *list) FieldReader(item, what_).read(field.emplace_back());
   }
   void read(std::optional<std::vector<double>>& field) const {
     const toml::array* list = node_.as_array();

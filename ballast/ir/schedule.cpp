@@ -195,6 +195,82 @@ Violations Schedule::violations() const {
   return found.empty() ? run.deadlock() : found;
 }
 
+int Schedule::max_in_flight(int rank) const {
+  int in_flight = 0;
+  int most = 0;
+  for (const Action& action : ranks[static_cast<std::size_t>(rank)]) {
+    in_flight += action.kind == ActionKind::F ? 1 : action.kind == ActionKind::B ? -1 : 0;
+    most = std::max(most, in_flight);
+  }
+  return most;
+}
+
+Violations Schedule::violations_where_sends_block() const {
+  const auto exchanges = [](const Action& action) {
+    return action.kind != ActionKind::F && action.kind != ActionKind::B;
+  };
+  // The other side of a message, as its own action.
+  const auto partner = [](const Action& a) -> Action {
+    switch (a.kind) {
+      case ActionKind::SEND_F:
+        return {a.stage + 1, ActionKind::RECV_F, a.micro_batch};
+      case ActionKind::RECV_F:
+        return {a.stage - 1, ActionKind::SEND_F, a.micro_batch};
+      case ActionKind::SEND_B:
+        return {a.stage - 1, ActionKind::RECV_B, a.micro_batch};
+      default:
+        return {a.stage + 1, ActionKind::SEND_B, a.micro_batch};
+    }
+  };
+  const auto end_of_batch = [&](std::size_t rank, std::size_t begin) {
+    const std::vector<Action>& actions = ranks[rank];
+    while (begin < actions.size() && exchanges(actions[begin])) ++begin;
+    return begin;
+  };
+  // next[r]: first action of rank r that is not done; everything of the batch that begins there is posted.
+  std::vector<std::size_t> next(ranks.size(), 0);
+  std::vector<std::vector<bool>> matched;
+  for (const std::vector<Action>& actions : ranks) matched.emplace_back(actions.size(), false);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      const std::vector<Action>& actions = ranks[rank];
+      while (next[rank] < actions.size()) {
+        if (!exchanges(actions[next[rank]])) {
+          ++next[rank];
+          moved = true;
+          continue;
+        }
+        const std::size_t end = end_of_batch(rank, next[rank]);
+        for (std::size_t i = next[rank]; i < end; ++i) {
+          if (matched[rank][i]) continue;
+          const Action other = partner(actions[i]);
+          const auto peer = static_cast<std::size_t>(rank_of_stage(other.stage));
+          const std::size_t peer_end = end_of_batch(peer, next[peer]);
+          for (std::size_t j = next[peer]; j < peer_end; ++j) {
+            if (ranks[peer][j] == other) matched[rank][i] = matched[peer][j] = moved = true;
+          }
+        }
+        const auto first = matched[rank].begin() + static_cast<std::ptrdiff_t>(next[rank]);
+        if (!std::all_of(first, matched[rank].begin() + static_cast<std::ptrdiff_t>(end), [](bool m) { return m; })) {
+          break;
+        }
+        next[rank] = end;
+        moved = true;
+      }
+    }
+  }
+  Violations found;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    std::size_t i = next[rank];
+    if (i == ranks[rank].size()) continue;
+    while (matched[rank][i]) ++i;
+    found.push_back("rank " + std::to_string(rank) + " blocks at " + to_string(ranks[rank][i]) + ", which rank " +
+                    std::to_string(rank_of_stage(partner(ranks[rank][i]).stage)) + " never meets");
+  }
+  return found;
+}
+
 std::string to_string(ActionKind kind) {
   for (const auto& [value, name] : kKindNames) {
     if (value == kind) return std::string(name);

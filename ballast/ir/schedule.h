@@ -36,9 +36,15 @@ struct Schedule {
   int num_stages() const { return num_ranks * virtual_stages; }
   int rank_of_stage(int stage) const { return stage % num_ranks; }
 
+  // The most forwards of this rank whose backward is still to come: activations it must hold, in virtual stages.
+  int max_in_flight(int rank) const;
+
   // Every F and B once, on the right rank, in an order that finishes; where sends and receives are present, each has
   // its partner and its place. Deadlock is found by running the schedule with sends that do not block.
   Violations violations() const;
+  // The same for a transport whose sends block until the other side receives (a rendezvous), where what a rank exchanges
+  // between two computations is posted as one batch. REQUIRES: violations() is empty and sends are there.
+  Violations violations_where_sends_block() const;
   bool operator==(const Schedule&) const = default;
 };
 

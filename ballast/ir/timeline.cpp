@@ -10,7 +10,7 @@ namespace ballast {
 
 namespace {
 
-constexpr std::array<std::pair<SpanKind, std::string_view>, 14> kKindNames{{
+constexpr std::array<std::pair<SpanKind, std::string_view>, 18> kKindNames{{
     {SpanKind::LOAD, "LOAD"},
     {SpanKind::F, "F"},
     {SpanKind::B, "B"},
@@ -20,15 +20,20 @@ constexpr std::array<std::pair<SpanKind, std::string_view>, 14> kKindNames{{
     {SpanKind::RECV_B, "RECV_B"},
     {SpanKind::GATHER_KV, "GATHER_KV"},
     {SpanKind::REDUCE_KV, "REDUCE_KV"},
+    {SpanKind::EXCHANGE_TP, "EXCHANGE_TP"},
     {SpanKind::REDUCE_GRAD, "REDUCE_GRAD"},
+    {SpanKind::UNSHARD, "UNSHARD"},
+    {SpanKind::RESHARD, "RESHARD"},
+    {SpanKind::AWAIT, "AWAIT"},
     {SpanKind::REDUCE_TIED, "REDUCE_TIED"},
     {SpanKind::REDUCE_NORM, "REDUCE_NORM"},
     {SpanKind::OPTIMIZER, "OPTIMIZER"},
     {SpanKind::CONTROL, "CONTROL"},
 }};
 
-constexpr std::array<std::pair<Axis, std::string_view>, 6> kAxisNames{{
+constexpr std::array<std::pair<Axis, std::string_view>, 7> kAxisNames{{
     {Axis::none, "none"},
+    {Axis::tp, "tp"},
     {Axis::cp, "cp"},
     {Axis::dp_cp, "dp_cp"},
     {Axis::pp, "pp"},
@@ -64,7 +69,7 @@ Axis parse_axis(std::string_view text) {
   for (const auto& [value, name] : kAxisNames) {
     if (name == text) return value;
   }
-  throw UserError("\"" + std::string(text) + "\" is not an axis: none, cp, dp_cp, pp, tied, world");
+  throw UserError("\"" + std::string(text) + "\" is not an axis: none, tp, cp, dp_cp, pp, tied, world");
 }
 
 bool is_compute(SpanKind kind) {
@@ -72,14 +77,18 @@ bool is_compute(SpanKind kind) {
          kind == SpanKind::CHECKPOINT;
 }
 
+bool is_background(SpanKind kind) { return kind == SpanKind::UNSHARD || kind == SpanKind::RESHARD; }
+
 bool is_collective(SpanKind kind) {
-  return kind == SpanKind::GATHER_KV || kind == SpanKind::REDUCE_KV || kind == SpanKind::REDUCE_GRAD ||
+  return kind == SpanKind::GATHER_KV || kind == SpanKind::REDUCE_KV || kind == SpanKind::EXCHANGE_TP ||
+         is_background(kind) || kind == SpanKind::REDUCE_GRAD ||
          kind == SpanKind::REDUCE_TIED || kind == SpanKind::REDUCE_NORM || kind == SpanKind::CONTROL;
 }
 
 std::vector<int> axis_group(const ParallelDims& dims, Axis axis, int rank) {
   switch (axis) {
     case Axis::none:
+    case Axis::tp:
       return {rank};
     case Axis::cp:
       return dims.cp_group(rank);

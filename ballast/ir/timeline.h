@@ -3,7 +3,8 @@
 //
 // Spans of one rank are in order of time. Spans of `compute` kinds (F, B, LOAD, OPTIMIZER) may contain communication
 // spans (a gather inside a layer); those lie inside and never cross their ends. What is left of a compute span without
-// the spans inside it is its work.
+// the spans inside it is its work. Spans of `background` kinds (RESHARD, UNSHARD) run beside all others, on a stream of
+// their own, and lie inside none; where a rank waits for one it has an AWAIT.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,12 @@ enum class SpanKind {
   RECV_B,
   GATHER_KV,    // context parallel: all-gather of keys and values
   REDUCE_KV,    // context parallel: reduce-scatter of their gradients
+  EXCHANGE_TP,  // tensor parallel: a layer's all-gathers and reduce-scatters among the GPUs that stand as one rank
   REDUCE_GRAD,  // gradients over the dp x cp axis
   REDUCE_TIED,  // gradient of a tied embedding between first and last stage
+  UNSHARD,      // background: all-gather of a stage's weights over the dp x cp axis
+  RESHARD,      // background: reduce-scatter of a stage's gradients over the dp x cp axis
+  AWAIT,        // until a background transfer of this rank is done
   REDUCE_NORM,  // loss and gradient norm over all ranks
   OPTIMIZER,
   CONTROL,  // agreement on plan, stop flags
@@ -36,7 +41,8 @@ enum class SpanKind {
 };
 
 // Which group of ranks a collective spans; the members follow from ParallelDims.
-enum class Axis { none, cp, dp_cp, pp, tied, world };
+// tp: GPUs of a tensor parallel group do the same work and stand as one rank, so the group has one member here.
+enum class Axis { none, tp, cp, dp_cp, pp, tied, world };
 
 struct Span {
   int rank = 0;
@@ -71,6 +77,7 @@ std::string to_string(Axis axis);
 SpanKind parse_span_kind(std::string_view text);  // throws UserError
 Axis parse_axis(std::string_view text);           // throws UserError
 bool is_compute(SpanKind kind);                   // F, B, LOAD, OPTIMIZER, CHECKPOINT
+bool is_background(SpanKind kind);                // UNSHARD, RESHARD
 bool is_collective(SpanKind kind);                // every member of the axis group takes part
 std::vector<int> axis_group(const ParallelDims& dims, Axis axis, int rank);
 

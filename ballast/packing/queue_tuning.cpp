@@ -13,6 +13,15 @@ namespace {
 
 constexpr Tokens kParts = 8;  // of the window: where thresholds may lie
 
+// As if all that waits in queues were trained in the next step.
+PackedStep held(const PackerState& state) {
+  PackedStep step{.step = state.next_step, .micro_batches = {{}}};
+  for (const std::vector<Document>& queue : state.queues) {
+    step.micro_batches[0].documents.insert(step.micro_batches[0].documents.end(), queue.begin(), queue.end());
+  }
+  return step;
+}
+
 // The sample packed; a trial of fewer steps than others has only packed the same tokens in fewer.
 QueueTrial try_queues(PackingSpec spec, std::vector<Tokens> queues, const CostModel& cost,
                       const std::vector<Tokens>& lengths, std::int64_t& steps) {
@@ -20,12 +29,14 @@ QueueTrial try_queues(PackingSpec spec, std::vector<Tokens> queues, const CostMo
   spec.queues = queues;
   PackedStream stream(spec, cost, documents_of(lengths));
   std::vector<PackedStep> packed;
-  while (static_cast<std::int64_t>(packed.size()) < kTuningSteps && !stream.ended()) {
+  std::vector<PackedStep> late;  // what the end of the data, or of the sample, leaves: no rule for balance, but it waits
+  while (static_cast<std::int64_t>(packed.size()) < kTuningSteps || stream.ended()) {
     std::optional<PackedStep> step = stream.next();
-    if (!step || (stream.ended() && !packed.empty())) break;  // what the end of the data leaves is not the rule
-    packed.push_back(std::move(*step));
+    if (!step) break;
+    (stream.ended() && !packed.empty() ? late : packed).push_back(std::move(*step));
   }
   if (packed.empty()) throw UserError("queues = auto: the sample is shorter than a step");
+  if (!stream.ended()) late.push_back(held(stream.state()));
   steps = static_cast<std::int64_t>(packed.size());
   QueueTrial trial{.queues = std::move(queues)};
   double sum = 0;
@@ -35,6 +46,7 @@ QueueTrial try_queues(PackingSpec spec, std::vector<Tokens> queues, const CostMo
     sum += imbalance(predicted_work(packed[i], cost));
     delay.add(packed[i]);
   }
+  for (const PackedStep& step : late) delay.add(step);
   trial.imbalance = sum / static_cast<double>(packed.size() - first);
   trial.delay_steps = delay.overall().mean;
   return trial;

@@ -10,7 +10,8 @@ namespace ballast {
 namespace {
 
 constexpr std::size_t kMostPairs = 16;   // candidates whose sums of two are levels to try
-constexpr std::size_t kMostLevels = 48;  // of single candidates; more than these are sampled evenly
+constexpr std::size_t kMostLevels = 48;  // of single candidates; more than these are sampled evenly...
+constexpr std::size_t kMany = 512;       // ...and half of them where candidates are so many that any level comes out even
 constexpr double kSlack = 0.01;          // above a level still counts as level
 constexpr double kUrgencyPerStep = 0.5;  // a step waited makes waiting on that much dearer
 
@@ -82,7 +83,7 @@ class Search {
   std::vector<Seconds> levels() const {
     const std::vector<Candidate>& candidates = problem_.candidates;
     std::vector<Seconds> levels = {0, std::numeric_limits<double>::infinity()};
-    const std::size_t every = candidates.size() / kMostLevels + 1;
+    const std::size_t every = candidates.size() / (candidates.size() > kMany ? kMostLevels / 2 : kMostLevels) + 1;
     for (std::size_t i = 0; i < candidates.size(); i += every) levels.push_back(candidates[i].work);
     if (candidates.size() <= kMostPairs) {
       for (std::size_t i = 0; i < candidates.size(); ++i) {

@@ -12,7 +12,7 @@ namespace ballast {
 StepPlanSettings step_plan_settings(const RunSpec& run) {
   return {.dims = run.parallel,
           .schedule = run.schedule,
-          .stage_layers = layers_per_stage(run.model.num_layers, run.parallel.pp * run.schedule.virtual_stages),
+          .stage_layers = run.layers_by_stage(),
           .sharding = run.sharding,
           .assignment = run.packing.packer == "plain" || run.packing.packer == "next-fit"
                             ? PipelineAssignment::contiguous

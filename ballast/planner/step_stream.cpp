@@ -20,11 +20,9 @@ std::optional<PlannedStep> StepStream::next() {
   const auto begin = std::chrono::steady_clock::now();
   const std::optional<PackedStep> packed = packed_.next();
   if (!packed) return std::nullopt;
-  // Gradients are accumulated in float32 even where the model computes in bfloat16.
-  const Bytes gradient_bytes = run_.training.precision == Precision::float64 ? 8 : 4;
   PlannedStep step;
   step.plan = make_step_plan(*packed, settings_, cost_);
-  step.predicted = predict(step.plan, run_.model, cost_, gradient_bytes);
+  step.predicted = predict(step.plan, run_.model, cost_, program_settings(run_));
   for (const Span& span : step.predicted.spans) step.predicted_seconds = std::max(step.predicted_seconds, span.end);
   step.imbalance_micro_batch = micro_batch_imbalance(*packed, cost_);
   step.imbalance_cp = cp_imbalance(step.plan, cost_);

@@ -36,8 +36,8 @@ ShardPlan shard_per_document(const std::vector<Tokens>& cu_seqlens, int num_rank
 
 std::vector<Seconds> predict_attention(const ShardPlan& plan, const CostModel& cost) {
   const Bytes gathered = plan.num_tokens() * cost.kv_bytes_per_token();
-  Seconds exchange = cost.collective(Collective::all_gather, plan.num_ranks(), gathered) +
-                     cost.collective(Collective::reduce_scatter, plan.num_ranks(), gathered);
+  Seconds exchange = cost.collective(Collective::all_gather, Axis::cp, plan.num_ranks(), gathered) +
+                     cost.collective(Collective::reduce_scatter, Axis::cp, plan.num_ranks(), gathered);
   if (!plan.gathers_in_order()) {
     exchange += cost.reorder(Pass::forward, plan.num_tokens()) + cost.reorder(Pass::backward, plan.num_tokens());
   }

@@ -26,6 +26,10 @@ std::vector<Part> parts_of(const Timeline& timeline, const std::vector<std::size
   for (const std::size_t i : spans) {
     const Span& span = timeline.spans[i];
     const Seconds held = span.end - span.begin;
+    if (is_background(span.kind)) {  // beside everything else
+      parts.push_back({.span = &span});
+      continue;
+    }
     while (!open.empty() && timeline.spans[spans[open.back()]].end <= span.begin) open.pop_back();
     if (!open.empty()) {
       Part& outer = parts[open.back()];
@@ -57,6 +61,10 @@ StepTime analyze(const Timeline& timeline, const StepSpans& step) {
       const Span& span = *part.span;
       time.begin = std::min(time.begin, span.begin);
       time.end = std::max(time.end, span.end);
+      if (is_background(span.kind)) {
+        time.seconds_by_kind[span.kind] += span.end - span.begin;
+        continue;
+      }
       if (is_compute(span.kind)) {
         const Seconds blocked = std::clamp(part.blocked, 0.0, std::max(0.0, part.own));
         const Seconds lease = std::clamp(part.lease, 0.0, blocked);

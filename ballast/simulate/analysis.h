@@ -5,6 +5,7 @@
 //   wait           for a peer to be there
 //   lease          for this machine's core, which another rank held
 //   idle           in no span: unrecorded work, or begun later or ended earlier than others
+// A transfer of the background takes none of its rank's time; to wait for it (AWAIT) is communication.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,17 @@ struct RankState {
   std::size_t next = 0;                      // operation at hand
   std::vector<std::size_t> open;             // spans begun and not ended, as places in `spans`
   std::map<Axis, std::int64_t> collectives;  // joined so far, by axis: members count alike
+  std::map<Axis, std::int64_t> posted;       // the same of the background
+  std::map<Axis, Seconds> stream_free;       // when the background's last transfer of an axis ends
+  std::map<int, Seconds> done;               // by handle: when what was posted ends
   std::vector<Span> spans;                   // in order of time, outer before inner
+  std::vector<Span> background;
+};
+
+// The n-th transfer that a group has posted: its members, in the order of posting, each with its operation.
+struct Posting {
+  std::vector<std::pair<int, const Op*>> members;
+  Seconds ready = std::numeric_limits<Seconds>::lowest();
 };
 
 // The n-th collective of a group. The group is known by its axis and its first member.
@@ -50,7 +60,14 @@ class Engine {
 
   std::vector<Span> take_spans() {
     std::vector<Span> spans;
-    for (RankState& rank : ranks_) spans.insert(spans.end(), rank.spans.begin(), rank.spans.end());
+    for (RankState& rank : ranks_) {
+      const auto first = static_cast<std::ptrdiff_t>(spans.size());
+      spans.insert(spans.end(), rank.spans.begin(), rank.spans.end());
+      if (rank.background.empty()) continue;
+      spans.insert(spans.end(), rank.background.begin(), rank.background.end());
+      std::stable_sort(spans.begin() + first, spans.end(),
+                       [](const Span& a, const Span& b) { return a.begin < b.begin; });
+    }
     return spans;
   }
 
@@ -90,8 +107,52 @@ class Engine {
       }
       case Op::Kind::collective:
         return meet(rank, op);
+      case Op::Kind::post:
+        post(rank, op);
+        return true;
+      case Op::Kind::await: {
+        const auto done = self.done.find(op.handle);
+        if (done == self.done.end()) return false;
+        Op waited = op;
+        waited.seconds = std::max(0.0, done->second - self.clock);
+        self.done.erase(done);
+        if (waited.seconds > 0) add_span(rank, waited, 0);
+        return true;
+      }
     }
     return true;
+  }
+
+  // The last member to post starts the transfer for all; those that wait for it may go on.
+  void post(int rank, const Op& op) {
+    const Axis axis = op.label.axis;
+    const std::vector<int> group = axis_group(program_.dims, axis, rank);
+    const MeetingKey key{axis, group.front(), state(rank).posted[axis]++};
+    Posting& posting = postings_[key];
+    posting.members.emplace_back(rank, &op);
+    posting.ready = std::max({posting.ready, state(rank).clock, state(rank).stream_free[axis]});
+    if (posting.members.size() < group.size()) return;
+    // A member's stream may have become busy after it posted.
+    Seconds cost = 0;
+    for (const auto& [member, posted] : posting.members) {
+      posting.ready = std::max(posting.ready, state(member).stream_free[axis]);
+      cost = std::max(cost, posted->seconds);
+    }
+    for (const auto& [member, posted] : posting.members) {
+      RankState& other = state(member);
+      Span span = posted->label;
+      span.rank = member;
+      span.step = program_.step;
+      span.begin = posting.ready;
+      span.end = posting.ready + cost;
+      span.wait = 0;
+      span.lease = 0;
+      other.background.push_back(span);
+      other.stream_free[axis] = span.end;
+      other.done[posted->handle] = span.end;
+      if (member != rank) ready_.push_back(member);
+    }
+    postings_.erase(key);
   }
 
   bool meet(int rank, const Op& op) {
@@ -142,6 +203,7 @@ class Engine {
                        label(" stage ", op.label.stage) + label(" micro-batch ", op.label.micro_batch) +
                        label(" layer ", op.label.layer) + " for rank ";
     if (op.kind == Op::Kind::receive) return text + std::to_string(op.label.peer);
+    if (op.kind == Op::Kind::await) return text + "that has not posted its part of a transfer";
     std::vector<std::string> missing;
     const std::vector<int> group = axis_group(program_.dims, op.label.axis, rank);
     const Meeting& meeting = meetings_[{op.label.axis, group.front(), state(rank).collectives[op.label.axis]}];
@@ -157,6 +219,7 @@ class Engine {
   std::deque<int> ready_;                               // ranks that may be able to go on
   std::map<MessageKey, std::deque<Seconds>> messages_;  // sent and not received: when
   std::map<MeetingKey, Meeting> meetings_;
+  std::map<MeetingKey, Posting> postings_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "ballast/simulate/predict.h"
 
 #include "ballast/simulate/engine.h"
+#include "ballast/simulate/zero.h"
 
 namespace ballast {
 
@@ -34,8 +35,9 @@ LocalWork local_work(const ShardPlan& shard, int cp_rank, const CostModel& cost)
 
 class RankProgram {
  public:
-  RankProgram(const StepPlan& plan, const ModelSpec& model, const CostModel& cost, Bytes gradient_bytes, int rank)
-      : plan_(plan), model_(model), cost_(cost), gradient_bytes_(gradient_bytes), at_(plan.dims.coordinate(rank)) {
+  RankProgram(const StepPlan& plan, const ModelSpec& model, const CostModel& cost,
+              const ProgramSettings& settings, int rank)
+      : plan_(plan), model_(model), cost_(cost), settings_(settings), at_(plan.dims.coordinate(rank)) {
     first_layer_.push_back(0);
     for (const int layers : plan.stage_layers) first_layer_.push_back(first_layer_.back() + layers);
     for (const ShardPlan& shard : plan.shard_plans[static_cast<std::size_t>(at_.dp)]) {
@@ -46,16 +48,31 @@ class RankProgram {
   std::vector<Op> make() {
     const ParallelDims& dims = plan_.dims;
     span({.kind = SpanKind::LOAD}, 0);
-    for (const Action& action : plan_.schedule.ranks[static_cast<std::size_t>(at_.pp)]) add(action);
-    const std::int64_t parameters = rank_parameters(plan_, model_, at_.pp);
+    const std::vector<Action>& actions = plan_.schedule.ranks[static_cast<std::size_t>(at_.pp)];
+    const ZeroTransfers transfers = zero_transfers(actions, settings_.zero);
+    const auto add_all = [&](const std::map<std::size_t, std::vector<ZeroTransfer>>& by_action, std::size_t i) {
+      const auto found = by_action.find(i);
+      if (found == by_action.end()) return;
+      for (const ZeroTransfer& transfer : found->second) add(transfer);
+    };
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      add_all(transfers.before, i);
+      add(actions[i]);
+      add_all(transfers.after, i);
+    }
+    for (const ZeroTransfer& transfer : transfers.at_end) add(transfer);
+    const std::int64_t parameters = rank_parameters(plan_, model_, at_.pp) / settings_.tensor_parallel;
+    const int replicas = dims.dp * dims.cp;
     if (model_.tied_head && (at_.pp == 0 || at_.pp == dims.pp - 1)) {
       collective(SpanKind::REDUCE_TIED, Axis::tied, Collective::all_reduce, dims.pp > 1 ? 2 : 1,
-                 model_.embedding_parameters() * gradient_bytes_);
+                 model_.embedding_parameters() / settings_.tensor_parallel * settings_.gradient_bytes);
     }
-    collective(SpanKind::REDUCE_GRAD, Axis::dp_cp, Collective::all_reduce, dims.dp * dims.cp,
-               parameters * gradient_bytes_);
+    if (settings_.zero == 0) {
+      collective(SpanKind::REDUCE_GRAD, Axis::dp_cp, Collective::all_reduce, replicas,
+                 parameters * settings_.gradient_bytes);
+    }
     collective(SpanKind::REDUCE_NORM, Axis::world, Collective::all_reduce, dims.world_size(), kNormBytes);
-    span({.kind = SpanKind::OPTIMIZER}, cost_.optimizer(parameters));
+    span({.kind = SpanKind::OPTIMIZER}, cost_.optimizer(settings_.zero > 0 ? parameters / replicas : parameters));
     collective(SpanKind::CONTROL, Axis::world, Collective::all_reduce, dims.world_size(), kControlBytes);
     return std::move(ops_);
   }
@@ -69,7 +86,25 @@ class RankProgram {
 
   void collective(SpanKind kind, Axis axis, Collective operation, int ranks, Bytes bytes) {
     ops_.push_back(
-        communicate({.kind = kind, .bytes = bytes, .axis = axis}, cost_.collective(operation, ranks, bytes)));
+        communicate({.kind = kind, .bytes = bytes, .axis = axis}, cost_.collective(operation, axis, ranks, bytes)));
+  }
+
+  void add(const ZeroTransfer& transfer) {
+    const int replicas = plan_.dims.dp * plan_.dims.cp;
+    if (transfer.kind == ZeroTransfer::Kind::await) {
+      ops_.push_back(await(transfer.handle, transfer.stage));
+      return;
+    }
+    const bool gathers = transfer.kind == ZeroTransfer::Kind::post_unshard;
+    const Bytes bytes = stage_parameters(plan_, model_, transfer.stage) / settings_.tensor_parallel *
+                        (gathers ? settings_.weight_bytes : settings_.gradient_bytes);
+    const SpanKind kind = gathers ? SpanKind::UNSHARD : SpanKind::RESHARD;
+    const Collective operation = gathers ? Collective::all_gather : Collective::reduce_scatter;
+    ops_.push_back(post({.kind = kind,
+                         .stage = transfer.stage,
+                         .bytes = gathers ? bytes / replicas * (replicas - 1) : bytes - bytes / replicas,
+                         .axis = Axis::dp_cp},
+                        cost_.collective(operation, Axis::dp_cp, replicas, bytes), transfer.handle));
   }
 
   void add(const Action& action) {
@@ -96,6 +131,7 @@ class RankProgram {
     if (stage == 0) ops_.push_back(compute(cost_.embedding(Pass::forward, work.tokens)));
     for (int layer = first_layer(stage); layer < first_layer(stage + 1); ++layer) {
       ops_.push_back(compute(cost_.layer(Pass::forward, work.tokens)));
+      exchange_tensors(Pass::forward, stage, m, layer, work);
       gather(stage, m, layer, work);
       ops_.push_back(compute(work.attention_forward));
     }
@@ -110,9 +146,21 @@ class RankProgram {
       ops_.push_back(compute(work.attention_backward));
       scatter(stage, m, layer, work);
       ops_.push_back(compute(cost_.layer(Pass::backward, work.tokens)));
+      exchange_tensors(Pass::backward, stage, m, layer, work);
     }
     if (stage == 0) ops_.push_back(compute(cost_.embedding(Pass::backward, work.tokens)));
     ops_.push_back(end_span());
+  }
+
+  void exchange_tensors(Pass pass, int stage, int m, int layer, const LocalWork& work) {
+    if (settings_.tensor_parallel == 1) return;
+    ops_.push_back(communicate({.kind = SpanKind::EXCHANGE_TP,
+                                .stage = stage,
+                                .micro_batch = m,
+                                .layer = layer,
+                                .bytes = work.tokens * cost_.activation_bytes_per_token(),
+                                .axis = Axis::tp},
+                               cost_.tensor_exchange(pass, work.tokens)));
   }
 
   // Keys and values of the whole micro-batch, over the cp axis: each rank's own go to all others...
@@ -124,7 +172,7 @@ class RankProgram {
 
   // ...and come back as gradients, which are summed in the gradients' wider type.
   void scatter(int stage, int m, int layer, const LocalWork& work) {
-    const Bytes a_token = Bytes{2} * model_.num_kv_heads * model_.head_dim * gradient_bytes_;
+    const Bytes a_token = Bytes{2} * model_.num_kv_heads * model_.head_dim * settings_.gradient_bytes / settings_.tensor_parallel;
     exchange(SpanKind::REDUCE_KV, Collective::reduce_scatter, stage, m, layer, work.all_tokens * a_token,
              (work.all_tokens - work.tokens) * a_token, work.reorder_backward);
   }
@@ -133,7 +181,7 @@ class RankProgram {
                 Seconds reorder) {
     ops_.push_back(
         communicate({.kind = kind, .stage = stage, .micro_batch = m, .layer = layer, .bytes = sent, .axis = Axis::cp},
-                    cost_.collective(operation, plan_.dims.cp, whole) + reorder));
+                    cost_.collective(operation, Axis::cp, plan_.dims.cp, whole) + reorder));
   }
 
   void message(SpanKind kind, int stage, int m, int other_stage, const LocalWork& work) {
@@ -141,7 +189,7 @@ class RankProgram {
     peer.pp = plan_.schedule.rank_of_stage(other_stage);
     const Bytes bytes = work.tokens * cost_.activation_bytes_per_token();
     // The transfer counts where it ends; an empty tensor is not sent at all.
-    const Seconds seconds = is_receive(kind) && bytes > 0 ? cost_.collective(Collective::send, 2, bytes) : 0;
+    const Seconds seconds = is_receive(kind) && bytes > 0 ? cost_.collective(Collective::send, Axis::pp, 2, bytes) : 0;
     ops_.push_back(communicate({.kind = kind,
                                 .stage = stage,
                                 .micro_batch = m,
@@ -156,7 +204,7 @@ class RankProgram {
   const StepPlan& plan_;
   const ModelSpec& model_;
   const CostModel& cost_;
-  Bytes gradient_bytes_;  // of a number
+  ProgramSettings settings_;
   RankCoordinate at_;
   std::vector<int> first_layer_;  // by stage, and one past the end
   std::vector<LocalWork> work_;   // by micro-batch
@@ -165,27 +213,44 @@ class RankProgram {
 
 }  // namespace
 
-std::int64_t rank_parameters(const StepPlan& plan, const ModelSpec& model, int pp) {
-  std::int64_t count = 0;
-  for (int stage = pp; stage < plan.schedule.num_stages(); stage += plan.dims.pp) {
-    count += plan.stage_layers[static_cast<std::size_t>(stage)] * model.layer_parameters();
-  }
-  if (pp == 0) count += model.embedding_parameters();
-  if (pp == plan.dims.pp - 1) count += model.head_parameters();
-  if (pp == plan.dims.pp - 1 && pp > 0 && model.tied_head) count += model.embedding_parameters();
+std::int64_t stage_parameters(const StepPlan& plan, const ModelSpec& model, int stage) {
+  const bool last = stage + 1 == plan.schedule.num_stages();
+  std::int64_t count = plan.stage_layers[static_cast<std::size_t>(stage)] * model.layer_parameters();
+  if (stage == 0) count += model.embedding_parameters();
+  if (last) count += model.head_parameters();
+  if (last && plan.dims.pp > 1 && model.tied_head) count += model.embedding_parameters();
   return count;
 }
 
-Program make_program(const StepPlan& plan, const ModelSpec& model, const CostModel& cost, Bytes gradient_bytes) {
+std::int64_t rank_parameters(const StepPlan& plan, const ModelSpec& model, int pp) {
+  std::int64_t count = 0;
+  for (int stage = pp; stage < plan.schedule.num_stages(); stage += plan.dims.pp) {
+    count += stage_parameters(plan, model, stage);
+  }
+  return count;
+}
+
+ProgramSettings program_settings(const RunSpec& run) {
+  // Gradients are accumulated in float32 even where the model computes in bfloat16.
+  const bool wide = run.training.precision == Precision::float64;
+  return {.gradient_bytes = wide ? 8 : 4,
+          .weight_bytes = wide ? 8 : run.training.precision == Precision::bfloat16 ? 2 : 4,
+          .tensor_parallel = run.tensor_parallel,
+          .zero = run.zero};
+}
+
+Program make_program(const StepPlan& plan, const ModelSpec& model, const CostModel& cost,
+                     const ProgramSettings& settings) {
   Program program{.step = plan.step, .dims = plan.dims, .ranks = {}};
   for (int rank = 0; rank < plan.dims.world_size(); ++rank) {
-    program.ranks.push_back(RankProgram(plan, model, cost, gradient_bytes, rank).make());
+    program.ranks.push_back(RankProgram(plan, model, cost, settings, rank).make());
   }
   return program;
 }
 
-Timeline predict(const StepPlan& plan, const ModelSpec& model, const CostModel& cost, Bytes gradient_bytes) {
-  return execute(make_program(plan, model, cost, gradient_bytes), "predicted");
+Timeline predict(const StepPlan& plan, const ModelSpec& model, const CostModel& cost,
+                 const ProgramSettings& settings) {
+  return execute(make_program(plan, model, cost, settings), "predicted");
 }
 
 }  // namespace ballast

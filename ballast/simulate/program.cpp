@@ -2,15 +2,25 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace ballast {
 
 bool is_send(SpanKind kind) { return kind == SpanKind::SEND_F || kind == SpanKind::SEND_B; }
 bool is_receive(SpanKind kind) { return kind == SpanKind::RECV_F || kind == SpanKind::RECV_B; }
 
-Op begin_span(const Span& label) { return {.kind = Op::Kind::begin, .label = label, .seconds = 0}; }
-Op end_span() { return {.kind = Op::Kind::end, .label = {}, .seconds = 0}; }
+Op begin_span(const Span& label) { return {.kind = Op::Kind::begin, .label = label}; }
+Op end_span() { return {.kind = Op::Kind::end, .label = {}}; }
 Op compute(Seconds seconds) { return {.kind = Op::Kind::compute, .label = {}, .seconds = seconds}; }
+
+Op post(const Span& label, Seconds seconds, int handle) {
+  BALLAST_ASSERT(is_background(label.kind), "not of the background");
+  return {.kind = Op::Kind::post, .label = label, .seconds = seconds, .handle = handle};
+}
+
+Op await(int handle, int stage) {
+  return {.kind = Op::Kind::await, .label = {.kind = SpanKind::AWAIT, .stage = stage}, .seconds = 0, .handle = handle};
+}
 
 Op communicate(const Span& label, Seconds seconds) {
   BALLAST_ASSERT(is_send(label.kind) || is_receive(label.kind) || is_collective(label.kind), "not communication");
@@ -37,6 +47,7 @@ Violations Program::violations() const {
   }
   for (int rank = 0; rank < dims.world_size(); ++rank) {
     int open = 0;
+    std::set<int> posted;
     for (const Op& op : ranks[static_cast<std::size_t>(rank)]) {
       const std::string name = "rank " + std::to_string(rank) + " " + to_string(op.label.kind);
       if (!(std::isfinite(op.seconds) && op.seconds >= 0))
@@ -50,6 +61,12 @@ Violations Program::violations() const {
           break;
         case Op::Kind::compute:
           break;
+        case Op::Kind::await:
+          if (!posted.contains(op.handle)) found.push_back(name + ": waits for what it has not posted");
+          break;
+        case Op::Kind::post:
+          if (!posted.insert(op.handle).second) found.push_back(name + ": a handle is used twice");
+          [[fallthrough]];
         case Op::Kind::collective: {
           const std::vector<int> group = axis_group(dims, op.label.axis, rank);
           if (std::find(group.begin(), group.end(), rank) == group.end()) {

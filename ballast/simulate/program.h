@@ -20,11 +20,15 @@ struct Op {
     collective,  // begins when its last member arrives and lasts `seconds`; members are label.axis of the rank
     send,        // the rank works for `seconds`, then the message is on its way; never blocks
     receive,     // begins when this rank is here and the message was sent, and lasts `seconds`
+    post,        // starts a collective beside the rank's work, once all members have posted theirs and the transfers of
+                 // this axis that they posted before are done; the rank goes on
+    await,       // the rank waits until what it posted under `handle` is done
   };
 
   Kind kind = Kind::compute;
   Span label;  // of all but compute and end: kind, stage, micro-batch, layer, bytes, peer, axis
   Seconds seconds = 0;
+  int handle = -1;  // of a post, and of the await for it: a number of the rank's own
 };
 
 Op begin_span(const Span& label);
@@ -32,6 +36,9 @@ Op end_span();
 Op compute(Seconds seconds);
 // Collective, send or receive, by label.kind.
 Op communicate(const Span& label, Seconds seconds);
+// REQUIRES: label.kind is of the background.
+Op post(const Span& label, Seconds seconds, int handle);
+Op await(int handle, int stage);
 
 struct Program {
   std::int64_t step = 0;

@@ -53,7 +53,8 @@ std::string to_string(const ModelSpec& m) {
 
 namespace {
 
-// "tiny" is the quickstart's. The LLaMA shapes are those of the published models (LLaMA 1 and 2 papers, OpenLLaMA 3B).
+// "tiny" is the quickstart's. The LLaMA shapes are those of the published models (LLaMA 1 and 2
+// papers, OpenLLaMA 3B, The Llama 3 Herd of Models, table 3).
 const std::map<std::string, ModelSpec>& presets() {
   static const std::map<std::string, ModelSpec> table = {
       {"tiny", ModelSpec{}},
@@ -62,6 +63,9 @@ const std::map<std::string, ModelSpec>& presets() {
       {"llama-13b", {40, 5120, 40, 40, 128, 13824, 32000, 10000.0, 1e-5, false}},
       {"llama-30b", {60, 6656, 52, 52, 128, 17920, 32000, 10000.0, 1e-6, false}},
       {"llama-70b", {80, 8192, 64, 8, 128, 28672, 32000, 10000.0, 1e-5, false}},
+      {"llama3-8b", {32, 4096, 32, 8, 128, 14336, 128256, 500000.0, 1e-5, false}},
+      {"llama3-70b", {80, 8192, 64, 8, 128, 28672, 128256, 500000.0, 1e-5, false}},
+      {"llama3-405b", {126, 16384, 128, 8, 128, 53248, 128256, 500000.0, 1e-5, false}},
   };
   return table;
 }

@@ -1,5 +1,8 @@
 #include "ballast/spec/run_spec.h"
 
+#include <algorithm>
+#include <numeric>
+
 namespace ballast {
 
 std::string to_string(Precision precision) {
@@ -80,17 +83,52 @@ Violations RunSpec::violations() const {
                     " is not a multiple of [parallel] dp = " + text(parallel.dp) +
                     ": every data parallel rank runs the same number");
   }
-  if (schedule.name != "1f1b" && schedule.name != "interleaved") {
-    const std::string near = nearest_name(schedule.name, {"1f1b", "interleaved"});
-    found.push_back("[schedule] name = \"" + schedule.name + "\": must be one of 1f1b, interleaved" +
+  const std::vector<std::string> schedules = {"1f1b", "interleaved", "all-forward-all-backward"};
+  if (std::find(schedules.begin(), schedules.end(), schedule.name) == schedules.end()) {
+    const std::string near = nearest_name(schedule.name, schedules);
+    found.push_back("[schedule] name = \"" + schedule.name + "\": must be one of " + join(schedules) +
                     (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+  }
+  if (tensor_parallel < 1) found.push_back("[parallel] tp = " + text(tensor_parallel) + ": must be 1 or more");
+  if (tensor_parallel > 0 && (model.num_heads % tensor_parallel != 0 || model.ffn_dim % tensor_parallel != 0)) {
+    found.push_back("[parallel] tp = " + text(tensor_parallel) + ": must divide [model] num_heads = " +
+                    text(model.num_heads) + " and ffn_dim = " + text(model.ffn_dim));
+  }
+  if (zero < 0 || zero > 3) found.push_back("[parallel] zero = " + text(zero) + ": must be 0, 1, 2 or 3");
+  if (recompute != "none" && recompute != "full") {
+    found.push_back("[parallel] recompute = \"" + recompute + "\": must be one of none, full");
   }
   if (schedule.virtual_stages < 1) found.push_back("[schedule] virtual_stages: must be 1 or more");
   if (schedule.name == "1f1b" && schedule.virtual_stages > 1) {
     found.push_back("[schedule] virtual_stages = " + text(schedule.virtual_stages) +
                     " needs name = \"interleaved\": 1f1b has one stage a rank");
   }
-  if (found.empty() && model.num_layers < parallel.pp * schedule.virtual_stages) {
+  if (schedule.round_size != 0 && schedule.name != "interleaved") {
+    found.push_back("[schedule] round_size is of name = \"interleaved\", not of \"" + schedule.name + "\"");
+  }
+  if (schedule.round_size != 0 && schedule.round_size < parallel.pp) {
+    found.push_back("[schedule] round_size = " + text(schedule.round_size) + ": must be [parallel] pp = " +
+                    text(parallel.pp) + " or more, or 0, which is pp");
+  }
+  if (const std::vector<int>& layers = schedule.stage_layers; !layers.empty()) {
+    const int stages = parallel.pp * schedule.virtual_stages;
+    if (static_cast<int>(layers.size()) != stages) {
+      found.push_back("[schedule] stage_layers names " + text(layers.size()) +
+                      " stages; [parallel] pp x virtual_stages = " + text(stages));
+    }
+    for (std::size_t s = 0; s < layers.size(); ++s) {
+      const bool at_an_end = s == 0 || s + 1 == layers.size();  // the embedding or the head is a stage's work, too
+      if (layers[s] < (at_an_end ? 0 : 1)) {
+        found.push_back("[schedule] stage_layers: stage " + text(s) +
+                        " needs a layer; only the first and the last may have none");
+      }
+    }
+    if (const int sum = std::accumulate(layers.begin(), layers.end(), 0); sum != model.num_layers) {
+      found.push_back("[schedule] stage_layers add up to " + text(sum) + ", [model] num_layers = " +
+                      text(model.num_layers));
+    }
+  }
+  if (found.empty() && schedule.stage_layers.empty() && model.num_layers < parallel.pp * schedule.virtual_stages) {
     found.push_back("[model] num_layers = " + text(model.num_layers) +
                     " is less than the stages, [parallel] pp x [schedule] virtual_stages = " +
                     text(parallel.pp * schedule.virtual_stages) + ": every stage needs a layer");
@@ -117,6 +155,11 @@ Violations RunSpec::violations() const {
   if (synthetic_cost && synthetic_cost->size() != 2) found.push_back("[cost] synthetic: must be two numbers, [A, B]");
   if (synthetic_cost && !profile.empty()) found.push_back("[cost] synthetic and profile exclude each other: name one");
   return found;
+}
+
+std::vector<int> RunSpec::layers_by_stage() const {
+  return schedule.stage_layers.empty() ? layers_per_stage(model.num_layers, parallel.pp * schedule.virtual_stages)
+                                       : schedule.stage_layers;
 }
 
 std::vector<int> layers_per_stage(int num_layers, int num_stages) {

@@ -46,8 +46,10 @@ struct PackingSpec {
 
 // [schedule]
 struct ScheduleSpec {
-  std::string name = "1f1b";  // 1f1b, interleaved
-  int virtual_stages = 1;     // V, stages a rank
+  std::string name = "1f1b";      // 1f1b, interleaved, all-forward-all-backward
+  int virtual_stages = 1;         // V, stages a rank
+  int round_size = 0;             // n_c, interleaved: micro-batches a virtual stage at a time; 0: as many as pipeline ranks
+  std::vector<int> stage_layers = {};  // layers of each stage, in stage order; empty: as even as possible
   bool operator==(const ScheduleSpec&) const = default;
 };
 
@@ -86,6 +88,11 @@ struct RunSpec {
   std::int64_t documents = 0;                         // [corpus] only so many, the first of epoch 0; 0: all
   ModelSpec model;                                    // [model]
   ParallelDims parallel;                              // [parallel]
+  int tensor_parallel = 1;                            // [parallel] tp: GPUs that stand as one rank of the mesh
+  int zero = 0;                                       // [parallel] zero: ZeRO stage over dp x cp; 0: all replicated
+  std::string recompute = "none";                     // [parallel] recompute: of activations in backward: none, full
+  std::string cluster;                                // [cluster] file: what a simulated run is planned for
+  std::string lengths;                                // [workload] lengths: of a simulated run, where no corpus is named
   ScheduleSpec schedule;                              // [schedule]
   PackingSpec packing;                                // [packing]
   std::string sharding = "adaptive";                  // [sharding] strategy
@@ -94,12 +101,15 @@ struct RunSpec {
   TrainingSpec training;                              // [training]
   LaunchSpec launch;                                  // [launch]
 
+  // Layers of each of the pp x virtual_stages stages.
+  std::vector<int> layers_by_stage() const;
+
   // Rules between sections as well: layers against stages, micro-batches against dp, schedule against V.
   Violations violations() const;
   bool operator==(const RunSpec&) const = default;
 };
 
-// Layers of each of the pp * virtual_stages stages, in stage order: as even as possible, earlier stages take the rest.
+// Layers of each stage, in stage order: as even as possible, earlier stages take the rest.
 std::vector<int> layers_per_stage(int num_layers, int num_stages);
 
 }  // namespace ballast

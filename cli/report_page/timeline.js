@@ -10,7 +10,7 @@ const KIND_COLOURS = {
   LOAD: ["#7b8794", "#8e9aa8"], F: ["#3b7dd8", "#4f8fe6"], B: ["#e08a2e", "#e5953f"], OPTIMIZER: ["#55606d", "#b4becb"],
   SEND_F: ["#1f9e9e", "#3fc0c0"], RECV_F: ["#1f9e9e", "#3fc0c0"], SEND_B: ["#1f9e9e", "#3fc0c0"], RECV_B: ["#1f9e9e", "#3fc0c0"],
   GATHER_KV: ["#7a3fc0", "#b184f0"], REDUCE_KV: ["#b0389a", "#e57fd0"], REDUCE_GRAD: ["#1f8a4c", "#58c988"],
-  REDUCE_TIED: ["#4f9e2f", "#93d673"], REDUCE_NORM: ["#6b8e23", "#b3cf6a"], CONTROL: ["#8c6d5a", "#c4a48f"], CHECKPOINT: ["#8c5a2b", "#cf9a66"],
+  EXCHANGE_TP: ["#b8860b", "#e2c16a"], UNSHARD: ["#3a7d44", "#86bf8f"], RESHARD: ["#2f6d6d", "#7fb3b3"], AWAIT: ["#777777", "#bbbbbb"], REDUCE_TIED: ["#4f9e2f", "#93d673"], REDUCE_NORM: ["#6b8e23", "#b3cf6a"], CONTROL: ["#8c6d5a", "#c4a48f"], CHECKPOINT: ["#8c5a2b", "#cf9a66"],
 };
 const kindColour = (kind) => shade(...(KIND_COLOURS[data.kind_names[kind]] ?? ["#777", "#aaa"]));
 const mixed = (colour, amount) => {  // towards white or black, so that neighbouring micro-batches differ

@@ -86,7 +86,7 @@ function timelineSection(place) {
   const swatches = el("div", {});
   const drawLegend = () => {
     const used = new Set(data.runs.flatMap((run) => Object.values(run.timelines).flatMap((list) => list.length ? spansOf(list[0]).flat().map((span) => span?.kind) : [])));
-    const names = ["F", "B", "GATHER_KV", "REDUCE_KV", "REDUCE_GRAD", "REDUCE_TIED", "REDUCE_NORM", "OPTIMIZER", "LOAD", "CONTROL", "CHECKPOINT"];
+    const names = ["F", "B", "GATHER_KV", "REDUCE_KV", "EXCHANGE_TP", "REDUCE_GRAD", "REDUCE_TIED", "UNSHARD", "RESHARD", "AWAIT", "REDUCE_NORM", "OPTIMIZER", "LOAD", "CONTROL", "CHECKPOINT"];
     const pipeline = ["SEND_F", "RECV_F", "SEND_B", "RECV_B"].some((name) => used.has(KIND[name]));
     swatches.replaceChildren(legend([...names.filter((name) => used.has(KIND[name])).map((name) => ({ name, colour: kindColour(KIND[name]) })),
       ...(pipeline ? [{ name: "send, receive", colour: kindColour(KIND.SEND_F) }] : []),

@@ -130,13 +130,13 @@ TEST(ProfileCost, ReorderingCostsNothingWhereItWasNotMeasuredAndIsNoPartOfADocum
 
 TEST(ProfileCost, CollectivesFollowBytesAndRanks) {
   const auto cost = make_profile_cost(even_profile(), two_layers());
-  EXPECT_EQ(cost->collective(Collective::all_gather, 1, 1 << 30), 0) << "a group of one";
-  EXPECT_NEAR(cost->collective(Collective::all_gather, 2, 1000), 1e-4, 1e-12);
-  EXPECT_NEAR(cost->collective(Collective::all_gather, 2, 500'500), 5.5e-4, 1e-12);
-  EXPECT_NEAR(cost->collective(Collective::all_gather, 2, 10), 1e-4, 1e-12) << "latency";
-  EXPECT_NEAR(cost->collective(Collective::all_gather, 2, 4'000'000), 4e-3, 1e-12) << "bandwidth";
-  EXPECT_NEAR(cost->collective(Collective::all_gather, 4, 1'000'000), 1e-3 * (3.0 / 4) / (1.0 / 2), 1e-12);
-  EXPECT_NEAR(cost->collective(Collective::all_reduce, 8, 1'000'000), 1e-3 * (7.0 / 8) / (1.0 / 2), 1e-12);
+  EXPECT_EQ(cost->collective(Collective::all_gather, Axis::cp, 1, 1 << 30), 0) << "a group of one";
+  EXPECT_NEAR(cost->collective(Collective::all_gather, Axis::cp, 2, 1000), 1e-4, 1e-12);
+  EXPECT_NEAR(cost->collective(Collective::all_gather, Axis::cp, 2, 500'500), 5.5e-4, 1e-12);
+  EXPECT_NEAR(cost->collective(Collective::all_gather, Axis::cp, 2, 10), 1e-4, 1e-12) << "latency";
+  EXPECT_NEAR(cost->collective(Collective::all_gather, Axis::cp, 2, 4'000'000), 4e-3, 1e-12) << "bandwidth";
+  EXPECT_NEAR(cost->collective(Collective::all_gather, Axis::cp, 4, 1'000'000), 1e-3 * (3.0 / 4) / (1.0 / 2), 1e-12);
+  EXPECT_NEAR(cost->collective(Collective::all_reduce, Axis::cp, 8, 1'000'000), 1e-3 * (7.0 / 8) / (1.0 / 2), 1e-12);
 }
 
 TEST(ProfileCost, KnowsTheBytesOfATokensKeysValuesAndActivation) {
@@ -147,7 +147,7 @@ TEST(ProfileCost, KnowsTheBytesOfATokensKeysValuesAndActivation) {
 
 std::string complaint(HardwareProfile profile) {
   try {
-    make_profile_cost(std::move(profile), two_layers())->collective(Collective::reduce_scatter, 2, 1);
+    make_profile_cost(std::move(profile), two_layers())->collective(Collective::reduce_scatter, Axis::cp, 2, 1);
   } catch (const UserError& error) {
     return error.what();
   }

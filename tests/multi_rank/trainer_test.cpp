@@ -123,6 +123,26 @@ TEST_P(TwentySteps, LoseTheSameAsOneRankInFloat32) { expect_the_losses_of_one_ra
 
 INSTANTIATE_TEST_SUITE_P(AllDegrees, TwentySteps, testing::ValuesIn(layouts()), layout_name);
 
+TEST(Trainer, LosesTheSameUnderEverySchedule) {
+  RunSpec spec = small_run({1, 1, 1}, 1, "wlb", "adaptive");
+  spec.packing.micro_batches = 5;  // no multiple of the rounds
+  const std::vector<double> want = run(spec, 3).losses[0];
+  spec.parallel = {1, 2, 1};
+  for (const ScheduleSpec& schedule : std::vector<ScheduleSpec>{{"1f1b", 1},
+                                                                {"interleaved", 2},
+                                                                {"interleaved", 2, 3},
+                                                                {"interleaved", 2, 5},
+                                                                {"all-forward-all-backward", 1},
+                                                                {"all-forward-all-backward", 2},
+                                                                {"1f1b", 1, 0, {3, 1}},
+                                                                {"interleaved", 2, 0, {0, 2, 2, 0}}}) {
+    SCOPED_TRACE(schedule.name + " V " + std::to_string(schedule.virtual_stages) + " round " +
+                 std::to_string(schedule.round_size));
+    spec.schedule = schedule;
+    expect_losses_near(run(spec, 3).losses[0], want, 1e-10);
+  }
+}
+
 TEST(Trainer, TrainsInBfloat16CloseToFloat32) {
   RunSpec spec = small_run({1, 1, 1}, 1, "wlb", "adaptive");
   spec.training.precision = Precision::float32;

@@ -69,7 +69,7 @@ class LayersOnlyCost final : public CostModel {
   Seconds embedding(Pass, Tokens) const override { return 0; }
   Seconds head(Pass, Tokens) const override { return 0; }
   Seconds optimizer(std::int64_t parameters) const override { return static_cast<double>(parameters) * 1e-9; }
-  Seconds collective(Collective, int ranks, Bytes bytes) const override {
+  Seconds collective(Collective, Axis, int ranks, Bytes bytes) const override {
     return ranks > 1 ? static_cast<double>(bytes) * communication_ : 0;
   }
   Bytes kv_bytes_per_token() const override { return 8; }

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "ballast/schedule/all_forward_all_backward.h"
 #include "ballast/schedule/bubble.h"
 #include "ballast/schedule/interleaved.h"
 #include "ballast/schedule/lowering.h"
@@ -19,6 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 template <class Check>
 void for_every_pipeline(const Check& check) {
@@ -31,16 +33,6 @@ void for_every_pipeline(const Check& check) {
       }
     }
   }
-}
-
-int most_in_flight(const std::vector<Action>& actions) {
-  int in_flight = 0;
-  int most = 0;
-  for (const Action& action : actions) {
-    in_flight += action.kind == ActionKind::F ? 1 : action.kind == ActionKind::B ? -1 : 0;
-    most = std::max(most, in_flight);
-  }
-  return most;
 }
 
 // Time at which a schedule without sends ends where every F lasts 1 and every B 2.
@@ -100,7 +92,7 @@ TEST(Schedules, OneFOneBKeepsAtMostTheRestOfThePipelineInFlight) {
   for_every_pipeline([](int ranks, int, int micro_batches) {
     const Schedule schedule = one_f_one_b(ranks, micro_batches);
     for (int rank = 0; rank < ranks; ++rank) {
-      EXPECT_EQ(most_in_flight(schedule.ranks[rank]), std::min(micro_batches, ranks - rank));
+      EXPECT_EQ(schedule.max_in_flight(rank), std::min(micro_batches, ranks - rank));
     }
   });
 }
@@ -110,7 +102,7 @@ TEST(Schedules, InterleavedKeepsItsWarmUpAndOneMoreInFlight) {
     const Schedule schedule = interleaved(ranks, virtual_stages, micro_batches);
     for (int rank = 0; rank < ranks; ++rank) {
       const int warmup = interleaved_warmup(ranks, virtual_stages, micro_batches, rank);
-      EXPECT_EQ(most_in_flight(schedule.ranks[rank]), std::min(micro_batches * virtual_stages, warmup + 1));
+      EXPECT_EQ(schedule.max_in_flight(rank), std::min(micro_batches * virtual_stages, warmup + 1));
     }
   });
 }
@@ -135,11 +127,73 @@ TEST(Schedules, IdleExactlyAsTheBubbleFormulaSays) {
   });
 }
 
+// Every size of a round from depth-first to breadth-first.
+template <class Check>
+void for_every_round_size(const Check& check) {
+  for_every_pipeline([&](int ranks, int virtual_stages, int micro_batches) {
+    for (int round = ranks; round <= std::max(ranks, micro_batches); ++round) {
+      SCOPED_TRACE("round of " + std::to_string(round));
+      check(ranks, virtual_stages, micro_batches, round);
+    }
+  });
+}
+
+TEST(FlexibleSchedule, FinishesAndIdlesNoMoreThanDepthFirstAtAnySizeOfItsRounds) {
+  for_every_round_size([](int ranks, int virtual_stages, int micro_batches, int round) {
+    const Schedule schedule = interleaved(ranks, virtual_stages, micro_batches, round);
+    EXPECT_THAT(lower(schedule).violations(), IsEmpty());
+    EXPECT_EQ(makespan(schedule), makespan(interleaved(ranks, virtual_stages, micro_batches)));
+  });
+}
+
+TEST(FlexibleSchedule, NeverTakesLongerThanPaddingToWholeRounds) {
+  for_every_round_size([](int ranks, int virtual_stages, int micro_batches, int round) {
+    const int padded = (micro_batches + round - 1) / round * round;
+    EXPECT_LE(makespan(interleaved(ranks, virtual_stages, micro_batches, round)),
+              makespan(interleaved(ranks, virtual_stages, padded, round)));
+  });
+}
+
+TEST(FlexibleSchedule, HoldsTheWarmUpOfItsFirstRoundAndOneMore) {
+  for_every_round_size([](int ranks, int virtual_stages, int micro_batches, int round) {
+    const Schedule schedule = interleaved(ranks, virtual_stages, micro_batches, round);
+    for (int rank = 0; rank < ranks; ++rank) {
+      const int warmup = interleaved_warmup(ranks, virtual_stages, micro_batches, rank, round);
+      EXPECT_EQ(schedule.max_in_flight(rank), std::min(micro_batches * virtual_stages, warmup + 1));
+    }
+  });
+}
+
+TEST(AllForwardAllBackward, FinishesHoldsEverythingAndIdlesAsInterleavedDoes) {
+  for_every_pipeline([](int ranks, int virtual_stages, int micro_batches) {
+    const Schedule schedule = make_schedule({"all-forward-all-backward", virtual_stages}, ranks, micro_batches);
+    EXPECT_THAT(schedule.violations(), IsEmpty());
+    EXPECT_EQ(parse_schedule(to_string(schedule)), schedule);
+    for (int rank = 0; rank < ranks; ++rank) EXPECT_EQ(schedule.max_in_flight(rank), micro_batches * virtual_stages);
+    EXPECT_EQ(makespan(all_forward_all_backward(ranks, virtual_stages, micro_batches)),
+              makespan(interleaved(ranks, virtual_stages, micro_batches)));
+  });
+}
+
+TEST(Schedules, DepthFirstOnesFinishWhereSendsBlock) {
+  for_every_pipeline([](int ranks, int virtual_stages, int micro_batches) {
+    EXPECT_THAT(make_schedule({"1f1b", 1}, ranks, micro_batches).violations_where_sends_block(), IsEmpty());
+  });
+}
+
+TEST(Schedules, AnOrderThatNeedsBufferedSendsIsFoundOut) {
+  const Schedule wide = make_schedule({.name = "interleaved", .virtual_stages = 2, .round_size = 12}, 2, 12);
+  EXPECT_THAT(wide.violations(), IsEmpty());
+  EXPECT_THAT(wide.violations_where_sends_block(), Not(IsEmpty()))
+      << "rank 1 sends a first micro-batch on long before rank 0 turns to its second stage";
+}
+
 TEST(Schedules, ARoundHoldsAsManyMicroBatchesAsRanksAndTheRestIsSpreadOverTheFirst) {
   EXPECT_EQ(interleaved_rounds(4, 8), (std::vector<int>{4, 4}));
   EXPECT_EQ(interleaved_rounds(4, 11), (std::vector<int>{6, 5}));
   EXPECT_EQ(interleaved_rounds(4, 3), (std::vector<int>{3}));
   EXPECT_EQ(interleaved_rounds(4, 7), (std::vector<int>{7}));
+  EXPECT_EQ(interleaved_rounds(5, 10), (std::vector<int>{5, 5}));
 }
 
 TEST(Schedules, AreThoseOfTheGoldenFiles) {
@@ -147,6 +201,9 @@ TEST(Schedules, AreThoseOfTheGoldenFiles) {
   EXPECT_EQ(to_string(make_schedule({"interleaved", 2}, 2, 4)), golden("interleaved_p2_v2_n4.txt"));
   EXPECT_EQ(to_string(make_schedule({"interleaved", 2}, 4, 5)), golden("interleaved_p4_v2_n5.txt"));
   EXPECT_EQ(to_string(make_schedule({"interleaved", 3}, 4, 2)), golden("interleaved_p4_v3_n2.txt"));
+  EXPECT_EQ(to_string(make_schedule({"interleaved", 2, 5}, 4, 10)), golden("interleaved_p4_v2_n10_nc5.txt"));
+  EXPECT_EQ(to_string(make_schedule({"interleaved", 2, 5}, 4, 12)), golden("interleaved_p4_v2_n12_nc5.txt"));
+  EXPECT_EQ(to_string(make_schedule({"all-forward-all-backward", 2}, 2, 3)), golden("all_forward_p2_v2_n3.txt"));
 }
 
 TEST(Schedules, OfOneRankSendNothing) {
@@ -169,6 +226,7 @@ TEST(Schedules, RefuseNumbersBelowOneAndUnknownNames) {
   EXPECT_THAT(refusal({"1f1b", 1}, 0, 1), HasSubstr("pipeline ranks = 0"));
   EXPECT_THAT(refusal({"interleaved", 0}, 2, 1), HasSubstr("virtual_stages = 0"));
   EXPECT_THAT(refusal({"1f1b", 2}, 2, 1), HasSubstr("needs name = \"interleaved\""));
+  EXPECT_THAT(refusal({"interleaved", 2, 3}, 4, 8), HasSubstr("round_size = 3"));
   EXPECT_THAT(refusal({"interleavd", 2}, 2, 1), HasSubstr("did you mean \"interleaved\"?"));
 }
 

@@ -1,0 +1,109 @@
+#include "ballast/cost/cluster_cost.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "ballast/cost/derived_profile.h"
+#include "ballast/cost/network.h"
+
+namespace ballast {
+
+namespace {
+
+class ClusterCost final : public CostModel {
+ public:
+  ClusterCost(const DeviceProfile& device, ClusterSpec cluster, const ModelSpec& model, const ParallelDims& dims,
+              int tp)
+      : cluster_(std::move(cluster)), model_(model), dims_(dims), tp_(tp) {
+    require_valid(cluster_.violations(), "cluster " + cluster_.name);
+    HardwareProfile profile = derive_profile(device, model, tp);
+    profile.collectives = device.collectives;
+    for (const CollectivePoint& point : profile.collectives) measured_ranks_[point.operation].push_back(point.ranks);
+    compute_ = make_profile_cost(std::move(profile), model);
+    for (const Axis axis : {Axis::cp, Axis::dp_cp, Axis::pp, Axis::tied, Axis::world}) {
+      std::vector<int> gpus = axis_group(dims, axis, 0);
+      for (int& gpu : gpus) gpu *= tp;
+      groups_[axis] = place_group(cluster_, gpus);
+    }
+    std::vector<int> tensor_group;
+    for (int gpu = 0; gpu < tp; ++gpu) tensor_group.push_back(gpu);
+    tensor_group_ = place_group(cluster_, tensor_group);
+  }
+
+  Seconds attention(Pass pass, const AttentionBlock& block) const override { return compute_->attention(pass, block); }
+  Seconds layer(Pass pass, Tokens tokens) const override { return compute_->layer(pass, tokens); }
+  Seconds reorder(Pass pass, Tokens tokens) const override { return compute_->reorder(pass, tokens); }
+  Seconds embedding(Pass pass, Tokens tokens) const override { return compute_->embedding(pass, tokens); }
+  Seconds head(Pass pass, Tokens tokens) const override { return compute_->head(pass, tokens); }
+  Seconds optimizer(std::int64_t parameters) const override { return compute_->optimizer(parameters); }
+  Bytes kv_bytes_per_token() const override { return compute_->kv_bytes_per_token() / tp_; }
+  Bytes activation_bytes_per_token() const override { return compute_->activation_bytes_per_token() / tp_; }
+  Seconds document_attention(Tokens length) const override { return compute_->document_attention(length); }
+  Seconds document_linear(Tokens length) const override {
+    return compute_->document_linear(length) +
+           model_.num_layers * (tensor_exchange(Pass::forward, kTypicalTokens) +
+                                tensor_exchange(Pass::backward, kTypicalTokens)) *
+               static_cast<double>(length) / static_cast<double>(kTypicalTokens);
+  }
+  std::string name() const override { return "published rates of " + compute_->name() + " on " + cluster_.name; }
+
+  Seconds collective(Collective operation, Axis axis, int ranks, Bytes bytes) const override {
+    if (ranks <= 1) return 0;
+    if (operation == Collective::send) {
+      // To the next stage: across nodes wherever some stage's neighbour is.
+      const int stride = dims_.cp * tp_;
+      const bool crosses = dims_.pp * stride > cluster_.gpus_per_node();
+      return crosses ? send_seconds(cluster_, cluster_.gpus_per_node() - 1, cluster_.gpus_per_node(), bytes)
+                     : compute_->collective(operation, axis, 2, bytes);
+    }
+    return exchange(operation, groups_.at(axis), bytes);
+  }
+
+  // With sequence parallelism: an all-gather before and a reduce-scatter after attention and feed-forward, and the same
+  // backwards, where the gathered inputs are needed a second time for the gradients of the weights.
+  Seconds tensor_exchange(Pass pass, Tokens tokens) const override {
+    if (tp_ == 1 || tokens == 0) return 0;
+    const Bytes bytes = tokens * compute_->activation_bytes_per_token();
+    const double gathers = pass == Pass::forward ? 2 : 4;
+    return gathers * exchange(Collective::all_gather, tensor_group_, bytes) +
+           2 * exchange(Collective::reduce_scatter, tensor_group_, bytes);
+  }
+
+ private:
+  static constexpr Tokens kTypicalTokens = 8192;
+
+  Seconds exchange(Collective operation, const GroupPlacement& group, Bytes bytes) const {
+    const int size = group.size();
+    if (size <= 1) return 0;
+    const char* name = operation == Collective::all_reduce   ? "all_reduce"
+                       : operation == Collective::all_gather ? "all_gather"
+                                                             : "reduce_scatter";
+    const auto measured = measured_ranks_.find(name);
+    const bool in_node = group.parts.front() == size;
+    if (in_node && measured != measured_ranks_.end() &&
+        std::find(measured->second.begin(), measured->second.end(), size) != measured->second.end()) {
+      return compute_->collective(operation, Axis::none, size, bytes);
+    }
+    return collective_seconds(cluster_, group, operation, bytes);
+  }
+
+  ClusterSpec cluster_;
+  ModelSpec model_;
+  ParallelDims dims_;
+  int tp_;
+  std::unique_ptr<CostModel> compute_;
+  std::map<std::string, std::vector<int>> measured_ranks_;  // of collectives in a node
+  std::map<Axis, GroupPlacement> groups_;
+  GroupPlacement tensor_group_;
+};
+
+}  // namespace
+
+std::unique_ptr<CostModel> make_cluster_cost(const DeviceProfile& device, const ClusterSpec& cluster,
+                                             const ModelSpec& model, const ParallelDims& dims, int tp) {
+  return std::make_unique<ClusterCost>(device, cluster, model, dims, tp);
+}
+
+}  // namespace ballast

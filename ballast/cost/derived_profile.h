@@ -1,0 +1,18 @@
+// The hardware profile that a model would have on a device, from the device's published rates: what `ballast profile`
+// measures where the device is at hand.
+#pragma once
+
+#include "ballast/ir/device_profile.h"
+#include "ballast/ir/hardware_profile.h"
+#include "ballast/spec/model_spec.h"
+
+namespace ballast {
+
+// Attention, linear parts and optimizer of one rank of a tensor parallel group of `tp`, which shares out heads, widths
+// and, between the matrix products, tokens (sequence parallelism); no collective.
+// Linear parts: the matrix products at the rate of their shape (interpolated in the logarithm of the sizes; nearest
+// outside), backward twice the products; and what norms, activation, rotation and residuals move through memory.
+// Throws UserError where tp divides neither heads nor widths.
+HardwareProfile derive_profile(const DeviceProfile& device, const ModelSpec& model, int tp);
+
+}  // namespace ballast

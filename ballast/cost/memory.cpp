@@ -1,0 +1,62 @@
+#include "ballast/cost/memory.h"
+
+#include <algorithm>
+
+namespace ballast {
+
+Bytes MemoryParts::total() const {
+  Bytes sum = 0;
+  for (const auto& [name, bytes] : named()) sum += bytes;
+  return sum;
+}
+
+std::vector<std::pair<std::string, Bytes>> MemoryParts::named() const {
+  return {{"weights", weights}, {"gradients", gradients}, {"optimizer", optimizer}, {"activations", activations},
+          {"logits", logits},   {"exchange", exchange},   {"margin", margin}};
+}
+
+MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp) {
+  const ModelSpec& model = run.model;
+  const std::vector<int> layers = run.layers_by_stage();
+  std::int64_t parameters = 0;
+  int most_layers = 0;  // of a virtual stage of this rank
+  for (int stage = pp; stage < schedule.num_stages(); stage += schedule.num_ranks) {
+    parameters += layers[static_cast<std::size_t>(stage)] * model.layer_parameters();
+    most_layers = std::max(most_layers, layers[static_cast<std::size_t>(stage)]);
+  }
+  const bool last = pp + 1 == schedule.num_ranks;
+  if (pp == 0) parameters += model.embedding_parameters();
+  if (last) parameters += model.head_parameters();
+  if (last && pp > 0 && model.tied_head) parameters += model.embedding_parameters();
+  parameters /= run.tensor_parallel;
+
+  const Bytes number = run.training.precision == Precision::float64 ? 8 : run.training.precision == Precision::float32 ? 4 : 2;
+  const Bytes wide = std::max<Bytes>(4, number);
+  const std::int64_t replicas = std::int64_t{run.parallel.dp} * run.parallel.cp;
+  const auto shared = [&](int from_stage) { return run.zero >= from_stage ? replicas : 1; };
+  MemoryParts parts;
+  parts.weights = parameters * number / shared(3);
+  parts.gradients = parameters * wide / shared(2);
+  parts.optimizer = parameters * (2 * wide + (number < 4 ? 4 : 0)) / shared(1);
+
+  const Tokens longest = run.packing.variable_length() ? run.packing.cap() : run.packing.window;
+  const Tokens tokens = (longest + run.parallel.cp - 1) / run.parallel.cp;
+  // Of a layer, a token: its input, the two normed inputs and the residual between; queries, keys, values and what
+  // attention gives; gate, up projection and their product. Recomputed, the input alone.
+  const std::int64_t heads = std::int64_t{model.num_heads} * model.head_dim;
+  const std::int64_t kv = std::int64_t{model.num_kv_heads} * model.head_dim;
+  const std::int64_t kept = run.recompute == "full" ? model.hidden_dim
+                                                    : 4 * model.hidden_dim + 2 * heads + 2 * kv + 3 * model.ffn_dim;
+  const Bytes a_stage = tokens * kept * number / run.tensor_parallel * most_layers;
+  parts.activations = a_stage * schedule.max_in_flight(pp);
+  if (run.recompute == "full") {  // one layer at a time is there in full
+    parts.activations += tokens * (3 * model.hidden_dim + 2 * heads + 2 * kv + 3 * model.ffn_dim) * number / run.tensor_parallel;
+  }
+  if (last) parts.logits = 2 * tokens * model.vocab_size / run.tensor_parallel * 4;
+  if (run.parallel.cp > 1) parts.exchange += longest * 2 * kv / run.tensor_parallel * (number + wide);
+  if (run.parallel.pp > 1) parts.exchange += 2 * tokens * model.hidden_dim * number / run.tensor_parallel;
+  parts.margin = static_cast<Bytes>(kMemoryMargin * static_cast<double>(parts.total()));
+  return parts;
+}
+
+}  // namespace ballast

@@ -1,0 +1,32 @@
+// Bytes of a GPU's memory by part (requirement L1), sized by the longest micro-batch that the packer can emit.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ballast/base/units.h"
+#include "ballast/ir/schedule.h"
+#include "ballast/spec/run_spec.h"
+
+namespace ballast {
+
+struct MemoryParts {
+  Bytes weights = 0;      // in the computing type
+  Bytes gradients = 0;    // float32 (float64 where that computes)
+  Bytes optimizer = 0;    // two moments, and the weights once more where they compute in bfloat16
+  Bytes activations = 0;  // kept for backward, of the most virtual stages in flight
+  Bytes logits = 0;       // of one micro-batch on the last stage, with their gradient, in float32
+  Bytes exchange = 0;     // gathered keys and values of a layer and their gradients; a stage's input and output
+  Bytes margin = 0;       // fragmentation and the libraries' own: a share of the rest
+
+  Bytes total() const;
+  std::vector<std::pair<std::string, Bytes>> named() const;
+};
+
+inline constexpr double kMemoryMargin = 0.06;
+
+// Of a GPU of pipeline rank `pp`. `schedule`: of that pipeline. REQUIRES: the run has no violations.
+MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp);
+
+}  // namespace ballast
