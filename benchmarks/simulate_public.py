@@ -2,8 +2,9 @@
 """Simulated against published training steps: dense bf16 models on H100 (benchmarks/data/h100_steps.csv). One JSON object;
 every third row is held back: nothing was adjusted with it in view.
 
-Sequences are of one length, a micro-batch each. Where a row does not say how many virtual stages a pipeline rank has, it
-is taken to have as many as its layers allow, up to 8 for Llama 3 and 1 elsewhere.
+Sequences are of one length, a micro-batch each. Where a row does not say how many virtual stages a pipeline rank has, 8
+are taken for Llama 3, one layer each, and 1 elsewhere. NVIDIA's rows overlap tensor parallel exchanges, as NeMo and Megatron
+do; those of Llama 3 do not.
 """
 
 import csv
@@ -36,7 +37,7 @@ def model_of(row):
 def run_toml(row, folder):
     model, stages = model_of(row)
     sequence, pp, layers = int(row["seq"]), int(row["pp"]), int(row["layers"])
-    virtual = int(row["vp"] or (min(stages, layers // pp) if pp > 1 else 1))
+    virtual = int(row["vp"] or (stages if pp > 1 else 1))
     (folder / "lengths.txt").write_text(f"{sequence}\n" * 4)
     count = pp * virtual
     per_stage = ""
@@ -57,6 +58,7 @@ pp = {pp}
 cp = {row["cp"]}
 tp = {row["tp"]}
 zero = 1
+overlap_tp = {"false" if row["source"].startswith("Llama 3") else "true"}
 [schedule]
 name = "{schedule}"
 virtual_stages = {virtual}

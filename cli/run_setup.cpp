@@ -72,9 +72,10 @@ RunSetup set_up_run(const RunRequest& request, int threads) {
                                        {"zero", spec.zero != 0},
                                        {"recompute", spec.recompute != "none"}}) {
     if (simulated) {
-      throw UserError(fmt::format("{}: [parallel] {}: `ballast train` runs tp = 1, zero = 0 and recompute = \"none\" as "
-                                  "yet; `ballast simulate` runs the others",
-                                  where, key));
+      throw UserError(
+          fmt::format("{}: [parallel] {}: `ballast train` runs tp = 1, zero = 0 and recompute = \"none\" as "
+                      "yet; `ballast simulate` runs the others",
+                      where, key));
     }
   }
   require_known(where + ": [packing] packer", spec.packing.packer, packer_names());

@@ -81,7 +81,8 @@ Subject read_subject(const SimulateOptions& options) {
       throw UserError(fmt::format("{}: [training] precision = \"{}\": {} has rates of {}", where,
                                   to_string(run.training.precision), subject.cluster->device, device.precision));
     }
-    subject.cost = make_cluster_cost(device, *subject.cluster, run.model, run.parallel, run.tensor_parallel);
+    subject.cost =
+        make_cluster_cost(device, *subject.cluster, run.model, run.parallel, run.tensor_parallel, run.overlap_tp);
     subject.peak_flops_per_second = device.peak_flops_per_second;
   } else if (!run.profile.empty()) {
     if (run.tensor_parallel > 1) {
@@ -89,7 +90,8 @@ Subject read_subject(const SimulateOptions& options) {
     }
     subject.cost = make_profile_cost(read_hardware_profile(run.profile), run.model);
   } else {
-    throw UserError(where + ": neither [cluster] file nor [cost] profile says how long anything takes; name one, such as " +
+    throw UserError(where +
+                    ": neither [cluster] file nor [cost] profile says how long anything takes; name one, such as " +
                     "profiles/clusters/h100_dgx.toml");
   }
   return subject;
@@ -120,7 +122,7 @@ struct Figures {
   Seconds slowest_step = 0;
   double tokens = 0;
   double flops = 0;
-  double bubble = 0;   // sums over steps
+  double bubble = 0;  // sums over steps
   double exposed = 0;
   double imbalance = 0;
   double tensor_share = 0;
@@ -165,20 +167,18 @@ Figures simulate(const SimulateOptions& options, const Subject& subject) {
   if (!options.plan.empty()) {
     for (const StepPlan& plan : read_step_plans(options.plan)) {
       if (plan.dims != run.parallel || plan.stage_layers != run.layers_by_stage()) {
-        throw UserError(fmt::format("{}: step {}: is for {} and {} stages, the run has {} and {}", options.plan, plan.step,
-                                    to_string(plan.dims), plan.stage_layers.size(), to_string(run.parallel),
+        throw UserError(fmt::format("{}: step {}: is for {} and {} stages, the run has {} and {}", options.plan,
+                                    plan.step, to_string(plan.dims), plan.stage_layers.size(), to_string(run.parallel),
                                     run.layers_by_stage().size()));
       }
       take(plan, predict(plan, run.model, *subject.cost, program_settings(run)));
     }
   } else {
-    StepStream stream(run, *subject.cost,
-                      {subject.documents.lengths,
-                       subject.documents.domains,
-                       {.shuffle = run.shuffle,
-                        .seed = run.seed,
-                        .num_epochs = run.epochs,
-                        .num_documents = run.documents}});
+    StepStream stream(
+        run, *subject.cost,
+        {subject.documents.lengths,
+         subject.documents.domains,
+         {.shuffle = run.shuffle, .seed = run.seed, .num_epochs = run.epochs, .num_documents = run.documents}});
     while (figures.steps < run.training.steps) {
       std::optional<PlannedStep> step = stream.next();
       if (!step) break;
@@ -189,7 +189,8 @@ Figures simulate(const SimulateOptions& options, const Subject& subject) {
   if (figures.steps == 0) throw UserError(options.run_toml + ": the workload holds no step");
   if (!options.trace.empty()) {
     AtomicFile file(options.trace);
-    write_chrome_trace(all, {.rank = {}, .device = subject.cost->name()}, [&](std::string_view text) { file.write(text); });
+    write_chrome_trace(all, {.rank = {}, .device = subject.cost->name()},
+                       [&](std::string_view text) { file.write(text); });
     file.commit();
   }
   return figures;
@@ -209,7 +210,8 @@ ordered_json to_json(const Subject& subject, const Figures& f) {
   ordered_json result{
       {"predicted_by", subject.cost->name()},
       {"gpus", gpus},
-      {"degrees", {{"dp", run.parallel.dp}, {"pp", run.parallel.pp}, {"cp", run.parallel.cp}, {"tp", run.tensor_parallel}}},
+      {"degrees",
+       {{"dp", run.parallel.dp}, {"pp", run.parallel.pp}, {"cp", run.parallel.cp}, {"tp", run.tensor_parallel}}},
       {"steps", f.steps},
       {"step_seconds", {{"mean", f.seconds / steps}, {"max", f.slowest_step}}},
       {"step_tokens_mean", f.tokens / steps},
@@ -254,8 +256,9 @@ void print(const SimulateOptions& options, const Subject& subject, const Figures
   fmt::print("  memory        {:.1f} GiB on pipeline rank {} ({})\n", gib(f.memory.total()), f.memory_rank, parts);
   if (subject.cluster) {
     const Bytes headroom = subject.cluster->memory_bytes - f.memory.total();
-    fmt::print("                {}\n", headroom >= 0 ? fmt::format("fits, {:.1f} GiB to spare", gib(headroom))
-                                                     : fmt::format("DOES NOT FIT: {:.1f} GiB too much", gib(-headroom)));
+    fmt::print("                {}\n", headroom >= 0
+                                           ? fmt::format("fits, {:.1f} GiB to spare", gib(headroom))
+                                           : fmt::format("DOES NOT FIT: {:.1f} GiB too much", gib(-headroom)));
   }
   fmt::print("  simulated     {} events in {:.2f} s\n", grouped(f.events), f.simulation_seconds);
   if (!options.trace.empty()) fmt::print("  written       {}\n", options.trace);
@@ -286,8 +289,8 @@ void add_simulate(CLI::App& app) {
   verb->add_flag("--json", options->json, "One JSON object on standard output");
   verb->add_flag("--quiet", options->quiet, "No text on standard output");
   verb->footer(
-      "Example: Llama 3 405B on 512 H100s, real document lengths\n"
-      "  ballast simulate recipes/simulate/llama3_405b.toml --set packing.packer=pool");
+      "Example: Llama 3 70B at 128K on 512 H100s, real document lengths\n"
+      "  ballast simulate recipes/simulate/llama3_70b.toml");
   verb->callback([options] { run(*options); });
 }
 

@@ -178,7 +178,8 @@ void run_rank(RankSession& session, const TrainOptions& options, const std::stri
   mesh.world->barrier();
   session.settle();
 
-  PipelineStages model(spec.model, spec.layers_by_stage(), mesh.at.pp, spec.parallel.pp, spec.training.precision, spec.seed);
+  PipelineStages model(spec.model, spec.layers_by_stage(), mesh.at.pp, spec.parallel.pp, spec.training.precision,
+                       spec.seed);
   AdamW optimizer(model.parameters(), spec.training);
   at::Tensor updates = at::zeros({1}, at::kLong);
   if (!started.checkpoint.empty()) {

@@ -15,9 +15,10 @@ namespace {
 class ClusterCost final : public CostModel {
  public:
   ClusterCost(const DeviceProfile& device, ClusterSpec cluster, const ModelSpec& model, const ParallelDims& dims,
-              int tp)
-      : cluster_(std::move(cluster)), model_(model), dims_(dims), tp_(tp) {
+              int tp, bool overlap_tp)
+      : cluster_(std::move(cluster)), model_(model), dims_(dims), tp_(tp), overlap_tp_(overlap_tp) {
     require_valid(cluster_.violations(), "cluster " + cluster_.name);
+    device_ = device.device + ", " + device.precision;
     HardwareProfile profile = derive_profile(device, model, tp);
     profile.collectives = device.collectives;
     for (const CollectivePoint& point : profile.collectives) measured_ranks_[point.operation].push_back(point.ranks);
@@ -43,11 +44,11 @@ class ClusterCost final : public CostModel {
   Seconds document_attention(Tokens length) const override { return compute_->document_attention(length); }
   Seconds document_linear(Tokens length) const override {
     return compute_->document_linear(length) +
-           model_.num_layers * (tensor_exchange(Pass::forward, kTypicalTokens) +
-                                tensor_exchange(Pass::backward, kTypicalTokens)) *
+           model_.num_layers *
+               (tensor_exchange(Pass::forward, kTypicalTokens) + tensor_exchange(Pass::backward, kTypicalTokens)) *
                static_cast<double>(length) / static_cast<double>(kTypicalTokens);
   }
-  std::string name() const override { return "published rates of " + compute_->name() + " on " + cluster_.name; }
+  std::string name() const override { return device_ + ", published rates, on " + cluster_.name; }
 
   Seconds collective(Collective operation, Axis axis, int ranks, Bytes bytes) const override {
     if (ranks <= 1) return 0;
@@ -67,8 +68,11 @@ class ClusterCost final : public CostModel {
     if (tp_ == 1 || tokens == 0) return 0;
     const Bytes bytes = tokens * compute_->activation_bytes_per_token();
     const double gathers = pass == Pass::forward ? 2 : 4;
-    return gathers * exchange(Collective::all_gather, tensor_group_, bytes) +
-           2 * exchange(Collective::reduce_scatter, tensor_group_, bytes);
+    const Seconds whole = gathers * exchange(Collective::all_gather, tensor_group_, bytes) +
+                          2 * exchange(Collective::reduce_scatter, tensor_group_, bytes);
+    if (!overlap_tp_) return whole;
+    const double piece = 1.0 / tp_;
+    return std::max(whole * piece, whole - (1 - piece) * layer(pass, tokens));
   }
 
  private:
@@ -93,6 +97,8 @@ class ClusterCost final : public CostModel {
   ModelSpec model_;
   ParallelDims dims_;
   int tp_;
+  bool overlap_tp_;
+  std::string device_;
   std::unique_ptr<CostModel> compute_;
   std::map<std::string, std::vector<int>> measured_ranks_;  // of collectives in a node
   std::map<Axis, GroupPlacement> groups_;
@@ -102,8 +108,9 @@ class ClusterCost final : public CostModel {
 }  // namespace
 
 std::unique_ptr<CostModel> make_cluster_cost(const DeviceProfile& device, const ClusterSpec& cluster,
-                                             const ModelSpec& model, const ParallelDims& dims, int tp) {
-  return std::make_unique<ClusterCost>(device, cluster, model, dims, tp);
+                                             const ModelSpec& model, const ParallelDims& dims, int tp,
+                                             bool overlap_tp) {
+  return std::make_unique<ClusterCost>(device, cluster, model, dims, tp, overlap_tp);
 }
 
 }  // namespace ballast

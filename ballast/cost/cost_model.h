@@ -31,8 +31,8 @@ class CostModel {
   virtual Seconds embedding(Pass pass, Tokens tokens) const = 0;
   virtual Seconds head(Pass pass, Tokens tokens) const = 0;  // final norm, logits, loss
   virtual Seconds optimizer(std::int64_t parameters) const = 0;
-  // Among the ranks of a group of `axis`; a send is to the next rank of it. `bytes` as in CollectivePoint. A group of one
-  // costs nothing.
+  // Among the ranks of a group of `axis`; a send is to the next rank of it. `bytes` as in CollectivePoint. A group of
+  // one costs nothing.
   virtual Seconds collective(Collective operation, Axis axis, int ranks, Bytes bytes) const = 0;
   // What the ranks of a tensor parallel group exchange in one layer; 0 where there is no such group.
   virtual Seconds tensor_exchange(Pass, Tokens) const { return 0; }

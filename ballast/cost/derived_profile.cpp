@@ -80,8 +80,8 @@ class Derivation {
       profile.linear.push_back(layer(tokens));
       profile.linear.push_back(embedding(tokens));
       profile.linear.push_back(head(tokens));
-      const Seconds copied = memory(4.0 * static_cast<double>(tokens) * number_ * model_.num_kv_heads *
-                                    model_.head_dim / tp_);
+      const Seconds copied =
+          memory(4.0 * static_cast<double>(tokens * number_) * model_.num_kv_heads * model_.head_dim / tp_);
       profile.linear.push_back({"reorder", tokens, copied, 2 * copied});
     }
     return profile;
@@ -102,7 +102,8 @@ class Derivation {
   LinearPoint layer(Tokens tokens) const {
     LinearPoint point{.part = "layer", .tokens = tokens};
     const std::int64_t heads = std::int64_t{model_.num_heads} * model_.head_dim / tp_;
-    const std::int64_t kv = std::max<std::int64_t>(model_.head_dim, std::int64_t{model_.num_kv_heads} * model_.head_dim / tp_);
+    const std::int64_t kv =
+        std::max<std::int64_t>(model_.head_dim, std::int64_t{model_.num_kv_heads} * model_.head_dim / tp_);
     const std::int64_t ffn = model_.ffn_dim / tp_;
     add_product(point, model_.hidden_dim, heads + 2 * kv);
     add_product(point, heads, model_.hidden_dim);
@@ -119,7 +120,7 @@ class Derivation {
   }
 
   LinearPoint embedding(Tokens tokens) const {
-    const Seconds copied = memory(2.0 * static_cast<double>(tokens) * number_ * model_.hidden_dim / tp_);
+    const Seconds copied = memory(2.0 * static_cast<double>(tokens * number_) * model_.hidden_dim / tp_);
     return {"embedding", tokens, copied, 2 * copied};
   }
 

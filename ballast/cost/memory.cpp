@@ -30,7 +30,9 @@ MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp)
   if (last && pp > 0 && model.tied_head) parameters += model.embedding_parameters();
   parameters /= run.tensor_parallel;
 
-  const Bytes number = run.training.precision == Precision::float64 ? 8 : run.training.precision == Precision::float32 ? 4 : 2;
+  const Bytes number = run.training.precision == Precision::float64   ? 8
+                       : run.training.precision == Precision::float32 ? 4
+                                                                      : 2;
   const Bytes wide = std::max<Bytes>(4, number);
   const std::int64_t replicas = std::int64_t{run.parallel.dp} * run.parallel.cp;
   const auto shared = [&](int from_stage) { return run.zero >= from_stage ? replicas : 1; };
@@ -45,12 +47,13 @@ MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp)
   // attention gives; gate, up projection and their product. Recomputed, the input alone.
   const std::int64_t heads = std::int64_t{model.num_heads} * model.head_dim;
   const std::int64_t kv = std::int64_t{model.num_kv_heads} * model.head_dim;
-  const std::int64_t kept = run.recompute == "full" ? model.hidden_dim
-                                                    : 4 * model.hidden_dim + 2 * heads + 2 * kv + 3 * model.ffn_dim;
+  const std::int64_t kept =
+      run.recompute == "full" ? model.hidden_dim : 4 * model.hidden_dim + 2 * heads + 2 * kv + 3 * model.ffn_dim;
   const Bytes a_stage = tokens * kept * number / run.tensor_parallel * most_layers;
   parts.activations = a_stage * schedule.max_in_flight(pp);
   if (run.recompute == "full") {  // one layer at a time is there in full
-    parts.activations += tokens * (3 * model.hidden_dim + 2 * heads + 2 * kv + 3 * model.ffn_dim) * number / run.tensor_parallel;
+    parts.activations +=
+        tokens * (3 * model.hidden_dim + 2 * heads + 2 * kv + 3 * model.ffn_dim) * number / run.tensor_parallel;
   }
   if (last) parts.logits = 2 * tokens * model.vocab_size / run.tensor_parallel * 4;
   if (run.parallel.cp > 1) parts.exchange += longest * 2 * kv / run.tensor_parallel * (number + wide);

@@ -75,8 +75,8 @@ GroupPlacement place_group(const ClusterSpec& cluster, const std::vector<int>& g
   GroupPlacement placement;
   int inner = 1;
   for (std::size_t t = 0; t < cluster.tiers.size(); ++t) {
-    const auto members = static_cast<int>(std::count_if(
-        gpus.begin(), gpus.end(), [&](int gpu) { return cluster.tier_of(gpus.front(), gpu) <= t; }));
+    const auto members = static_cast<int>(
+        std::count_if(gpus.begin(), gpus.end(), [&](int gpu) { return cluster.tier_of(gpus.front(), gpu) <= t; }));
     placement.parts.push_back(members / inner);
     inner = members;
   }

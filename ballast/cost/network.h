@@ -3,7 +3,8 @@
 // A group of n GPUs is c_0 in a node, c_1 such nodes in a pod, and so on; n = c_0 c_1 ... Members of one inner domain
 // each have a lane of the outer tier to themselves, so that a ring that crosses tier t moves at c_0 ... c_(t-1) times a
 // GPU's bandwidth there. For B bytes (gathered, or of the reduced tensor):
-//   ring          all-gather, reduce-scatter: B (n-1)/n through the slowest tier; (n-1) hops, each at its tier's latency
+//   ring          all-gather, reduce-scatter: B (n-1)/n through the slowest tier; (n-1) hops, each at its tier's
+//   latency
 //                 all-reduce: twice that
 //   hierarchical  all-gather from the outermost tier in: each member gathers its lane's share over the outer tier, then
 //                 its node shares out what it has; reduce-scatter the other way round; all-reduce: both

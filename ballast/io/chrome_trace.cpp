@@ -122,7 +122,12 @@ class TraceWriter {
     metadata("process_sort_index", {{"sort_index", rank}});
     metadata("thread_name", {{"name", "actions"}});
     if (has_background_) {
-      event({{"ph", "M"}, {"name", "thread_name"}, {"pid", rank}, {"tid", 1}, {"ts", 0}, {"args", {{"name", "background"}}}});
+      event({{"ph", "M"},
+             {"name", "thread_name"},
+             {"pid", rank},
+             {"tid", 1},
+             {"ts", 0},
+             {"args", {{"name", "background"}}}});
     }
   }
 

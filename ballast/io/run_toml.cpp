@@ -36,6 +36,7 @@ void for_each_key(Spec& spec, Visit&& visit) {
   visit("parallel", "pp", spec.parallel.pp);
   visit("parallel", "cp", spec.parallel.cp);
   visit("parallel", "tp", spec.tensor_parallel);
+  visit("parallel", "overlap_tp", spec.overlap_tp);
   visit("parallel", "zero", spec.zero);
   visit("parallel", "recompute", spec.recompute);
   visit("cluster", "file", spec.cluster);

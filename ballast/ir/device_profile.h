@@ -43,9 +43,9 @@ struct DeviceProfile {
   double memory_bytes_per_second = 0;          // achieved
   double sustained_share = 1;                  // of the measured rates that a device under steady load keeps
   Seconds kernel_seconds = 0;                  // no kernel is faster
-  std::vector<GemmPoint> gemm;                 // a grid: every m with every n and k
-  std::vector<AttentionRatePoint> attention;
-  std::vector<CollectivePoint> collectives;  // inside a node
+  std::vector<GemmPoint> gemm = {};            // a grid: every m with every n and k
+  std::vector<AttentionRatePoint> attention = {};
+  std::vector<CollectivePoint> collectives = {};  // inside a node
 
   Violations violations() const;
   bool operator==(const DeviceProfile&) const = default;

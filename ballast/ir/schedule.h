@@ -42,8 +42,8 @@ struct Schedule {
   // Every F and B once, on the right rank, in an order that finishes; where sends and receives are present, each has
   // its partner and its place. Deadlock is found by running the schedule with sends that do not block.
   Violations violations() const;
-  // The same for a transport whose sends block until the other side receives (a rendezvous), where what a rank exchanges
-  // between two computations is posted as one batch. REQUIRES: violations() is empty and sends are there.
+  // The same for a transport whose sends block until the other side receives (a rendezvous), where what a rank
+  // exchanges between two computations is posted as one batch. REQUIRES: violations() is empty and sends are there.
   Violations violations_where_sends_block() const;
   bool operator==(const Schedule&) const = default;
 };

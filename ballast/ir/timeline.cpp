@@ -81,8 +81,8 @@ bool is_background(SpanKind kind) { return kind == SpanKind::UNSHARD || kind == 
 
 bool is_collective(SpanKind kind) {
   return kind == SpanKind::GATHER_KV || kind == SpanKind::REDUCE_KV || kind == SpanKind::EXCHANGE_TP ||
-         is_background(kind) || kind == SpanKind::REDUCE_GRAD ||
-         kind == SpanKind::REDUCE_TIED || kind == SpanKind::REDUCE_NORM || kind == SpanKind::CONTROL;
+         is_background(kind) || kind == SpanKind::REDUCE_GRAD || kind == SpanKind::REDUCE_TIED ||
+         kind == SpanKind::REDUCE_NORM || kind == SpanKind::CONTROL;
 }
 
 std::vector<int> axis_group(const ParallelDims& dims, Axis axis, int rank) {

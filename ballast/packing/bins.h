@@ -52,6 +52,17 @@ inline void hold_longest_first(PackerState& state, std::vector<Document> last_ba
   state.pending = std::move(last_batch);
 }
 
+// A step that holds no document is none: an update without a gradient would still move the weights. Its batch, all of
+// which waits, then counts with the next one.
+inline std::vector<PackedStep> steps_of(PackedStep step, PackerState& state) {
+  for (const MicroBatch& micro_batch : step.micro_batches) {
+    if (!micro_batch.documents.empty()) return {std::move(step)};
+  }
+  --state.next_step;
+  --state.batches_taken;
+  return {};
+}
+
 class Bins {
  public:
   // N micro-batches under the spec's caps. `cost` outlives the bins.

@@ -23,7 +23,7 @@ class PoolPacker final : public Packer {
     if (spec_.mix_weight > 0) count_domains(batch);
     std::vector<Document> fresh;
     for (const Document& document : batch) (is_long(document) ? pool() : fresh).push_back(document);
-    return {pack(std::move(fresh))};
+    return steps_of(pack(std::move(fresh)), state_);
   }
 
   // Nothing more will come to level with: all that is held is packed longest first, over as many steps as it takes.

@@ -29,7 +29,8 @@ QueueTrial try_queues(PackingSpec spec, std::vector<Tokens> queues, const CostMo
   spec.queues = queues;
   PackedStream stream(spec, cost, documents_of(lengths));
   std::vector<PackedStep> packed;
-  std::vector<PackedStep> late;  // what the end of the data, or of the sample, leaves: no rule for balance, but it waits
+  std::vector<PackedStep>
+      late;  // what the end of the data, or of the sample, leaves: no rule for balance, but it waits
   while (static_cast<std::int64_t>(packed.size()) < kTuningSteps || stream.ended()) {
     std::optional<PackedStep> step = stream.next();
     if (!step) break;

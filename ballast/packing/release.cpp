@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kMostPairs = 16;   // candidates whose sums of two are levels to try
 constexpr std::size_t kMostLevels = 48;  // of single candidates; more than these are sampled evenly...
-constexpr std::size_t kMany = 512;       // ...and half of them where candidates are so many that any level comes out even
-constexpr double kSlack = 0.01;          // above a level still counts as level
+constexpr std::size_t kMany = 512;  // ...and half of them where candidates are so many that any level comes out even
+constexpr double kSlack = 0.01;     // above a level still counts as level
 constexpr double kUrgencyPerStep = 0.5;  // a step waited makes waiting on that much dearer
 
 struct Bin {

@@ -23,7 +23,7 @@ class WlbPacker final : public Packer {
       const std::ptrdiff_t band = above - spec_.queues.begin() - 1;
       (band < 0 ? fresh : state_.queues[static_cast<std::size_t>(band)]).push_back(document);
     }
-    return {pack(std::move(fresh))};
+    return steps_of(pack(std::move(fresh)), state_);
   }
 
   // The queues have nothing more to wait for: all that is held is packed longest first, over as many steps as it takes.

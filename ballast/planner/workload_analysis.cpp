@@ -109,9 +109,8 @@ class Evaluation {
     if (cp_ == 1) return 1;
     const ShardPlan plan = make_shard_plan(sharding, micro_batch.cu_seqlens(), cp_, cost_);
     const Bytes bytes = plan.num_tokens() * cost_.kv_bytes_per_token();
-    const Seconds exchange =
-        cost_.collective(Collective::all_gather, Axis::cp, cp_, bytes) +
-        cost_.collective(Collective::reduce_scatter, Axis::cp, cp_, bytes);
+    const Seconds exchange = cost_.collective(Collective::all_gather, Axis::cp, cp_, bytes) +
+                             cost_.collective(Collective::reduce_scatter, Axis::cp, cp_, bytes);
     Seconds slowest = 0;
     Seconds sum = 0;
     for (const Seconds seconds : predict_attention(plan, cost_)) {

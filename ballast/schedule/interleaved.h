@@ -20,8 +20,8 @@
 
 namespace ballast {
 
-// Without sends: see lowering.h. `round_size` is n_c; 0: P. One virtual stage gives 1F1B's order. Throws UserError where
-// a number is less than 1, or round_size less than P.
+// Without sends: see lowering.h. `round_size` is n_c; 0: P. One virtual stage gives 1F1B's order. Throws UserError
+// where a number is less than 1, or round_size less than P.
 Schedule interleaved(int num_ranks, int virtual_stages, int num_micro_batches, int round_size = 0);
 
 // Micro-batches of each round, larger ones first. REQUIRES: round_size is 1 or more.

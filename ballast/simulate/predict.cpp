@@ -1,5 +1,7 @@
 #include "ballast/simulate/predict.h"
 
+#include <algorithm>
+
 #include "ballast/simulate/engine.h"
 #include "ballast/simulate/zero.h"
 
@@ -7,8 +9,9 @@ namespace ballast {
 
 namespace {
 
-constexpr Bytes kControlBytes = 8;  // a digest
-constexpr Bytes kNormBytes = 16;    // loss and squared gradient norm, in double precision
+constexpr int kMostLayers = 1 << 12;  // of a stage: room for its layers' handles
+constexpr Bytes kControlBytes = 8;    // a digest
+constexpr Bytes kNormBytes = 16;      // loss and squared gradient norm, in double precision
 
 // What one rank has of one micro-batch. The same for all its layers.
 struct LocalWork {
@@ -35,8 +38,8 @@ LocalWork local_work(const ShardPlan& shard, int cp_rank, const CostModel& cost)
 
 class RankProgram {
  public:
-  RankProgram(const StepPlan& plan, const ModelSpec& model, const CostModel& cost,
-              const ProgramSettings& settings, int rank)
+  RankProgram(const StepPlan& plan, const ModelSpec& model, const CostModel& cost, const ProgramSettings& settings,
+              int rank)
       : plan_(plan), model_(model), cost_(cost), settings_(settings), at_(plan.dims.coordinate(rank)) {
     first_layer_.push_back(0);
     for (const int layers : plan.stage_layers) first_layer_.push_back(first_layer_.back() + layers);
@@ -56,11 +59,16 @@ class RankProgram {
       for (const ZeroTransfer& transfer : found->second) add(transfer);
     };
     for (std::size_t i = 0; i < actions.size(); ++i) {
+      gathered_ = scattered_ = -1;
       add_all(transfers.before, i);
-      add(actions[i]);
       add_all(transfers.after, i);
+      add(actions[i]);
     }
-    for (const ZeroTransfer& transfer : transfers.at_end) add(transfer);
+    for (const ZeroTransfer& transfer : transfers.at_end) {
+      for (int layer = first_layer(transfer.stage); layer < end_layer(transfer.stage); ++layer) {
+        ops_.push_back(await(handle_of(transfer.handle, transfer.stage, layer), transfer.stage));
+      }
+    }
     const std::int64_t parameters = rank_parameters(plan_, model_, at_.pp) / settings_.tensor_parallel;
     const int replicas = dims.dp * dims.cp;
     if (model_.tied_head && (at_.pp == 0 || at_.pp == dims.pp - 1)) {
@@ -89,22 +97,53 @@ class RankProgram {
         communicate({.kind = kind, .bytes = bytes, .axis = axis}, cost_.collective(operation, axis, ranks, bytes)));
   }
 
+  // What goes with the action at hand: weights are posted now and awaited layer by layer, gradients posted as layers
+  // end.
   void add(const ZeroTransfer& transfer) {
-    const int replicas = plan_.dims.dp * plan_.dims.cp;
-    if (transfer.kind == ZeroTransfer::Kind::await) {
-      ops_.push_back(await(transfer.handle, transfer.stage));
-      return;
+    switch (transfer.kind) {
+      case ZeroTransfer::Kind::await:
+        gathered_ = transfer.handle;
+        return;
+      case ZeroTransfer::Kind::post_reshard:
+        scattered_ = transfer.handle;
+        return;
+      case ZeroTransfer::Kind::post_unshard:
+        for (int layer = first_layer(transfer.stage); layer < end_layer(transfer.stage); ++layer) {
+          post_layer(SpanKind::UNSHARD, transfer.stage, layer, transfer.handle);
+        }
+        return;
     }
-    const bool gathers = transfer.kind == ZeroTransfer::Kind::post_unshard;
-    const Bytes bytes = stage_parameters(plan_, model_, transfer.stage) / settings_.tensor_parallel *
-                        (gathers ? settings_.weight_bytes : settings_.gradient_bytes);
-    const SpanKind kind = gathers ? SpanKind::UNSHARD : SpanKind::RESHARD;
-    const Collective operation = gathers ? Collective::all_gather : Collective::reduce_scatter;
-    ops_.push_back(post({.kind = kind,
-                         .stage = transfer.stage,
-                         .bytes = gathers ? bytes / replicas * (replicas - 1) : bytes - bytes / replicas,
-                         .axis = Axis::dp_cp},
-                        cost_.collective(operation, Axis::dp_cp, replicas, bytes), transfer.handle));
+  }
+
+  // A stage without a layer counts as one: its embedding or its head.
+  int end_layer(int stage) const { return std::max(first_layer(stage + 1), first_layer(stage) + 1); }
+  int handle_of(int transfer, int stage, int layer) const {
+    return transfer * kMostLayers + layer - first_layer(stage);
+  }
+
+  void await_layer(int stage, int layer) {
+    if (gathered_ >= 0) ops_.push_back(await(handle_of(gathered_, stage, layer), stage));
+  }
+
+  // The embedding goes with the first layer, the head with the last.
+  void post_layer(SpanKind kind, int stage, int layer, int transfer) {
+    const int replicas = plan_.dims.dp * plan_.dims.cp;
+    const bool gathers = kind == SpanKind::UNSHARD;
+    std::int64_t parameters = stage_parameters(plan_, model_, stage);
+    const std::int64_t layers = plan_.stage_layers[static_cast<std::size_t>(stage)];
+    const std::int64_t besides = parameters - layers * model_.layer_parameters();
+    const bool carries = stage == 0 ? layer == first_layer(stage) : layer + 1 == end_layer(stage);
+    parameters = (layers > 0 ? model_.layer_parameters() : 0) + (carries ? besides : 0);
+    const Bytes bytes =
+        parameters / settings_.tensor_parallel * (gathers ? settings_.weight_bytes : settings_.gradient_bytes);
+    ops_.push_back(post(
+        {.kind = kind,
+         .stage = stage,
+         .layer = layer,
+         .bytes = gathers ? bytes / replicas * (replicas - 1) : bytes - bytes / replicas,
+         .axis = Axis::dp_cp},
+        cost_.collective(gathers ? Collective::all_gather : Collective::reduce_scatter, Axis::dp_cp, replicas, bytes),
+        handle_of(transfer, stage, layer)));
   }
 
   void add(const Action& action) {
@@ -128,12 +167,11 @@ class RankProgram {
 
   void forward(int stage, int m, const LocalWork& work) {
     ops_.push_back(begin_span({.kind = SpanKind::F, .stage = stage, .micro_batch = m}));
+    await_layer(stage, first_layer(stage));
     if (stage == 0) ops_.push_back(compute(cost_.embedding(Pass::forward, work.tokens)));
     for (int layer = first_layer(stage); layer < first_layer(stage + 1); ++layer) {
-      ops_.push_back(compute(cost_.layer(Pass::forward, work.tokens)));
-      exchange_tensors(Pass::forward, stage, m, layer, work);
-      gather(stage, m, layer, work);
-      ops_.push_back(compute(work.attention_forward));
+      if (layer > first_layer(stage)) await_layer(stage, layer);
+      forward_layer(stage, m, layer, work);
     }
     if (is_last(stage)) ops_.push_back(compute(cost_.head(Pass::forward, work.tokens)));
     ops_.push_back(end_span());
@@ -141,15 +179,27 @@ class RankProgram {
 
   void backward(int stage, int m, const LocalWork& work) {
     ops_.push_back(begin_span({.kind = SpanKind::B, .stage = stage, .micro_batch = m}));
+    await_layer(stage, end_layer(stage) - 1);
     if (is_last(stage)) ops_.push_back(compute(cost_.head(Pass::backward, work.tokens)));
     for (int layer = first_layer(stage + 1) - 1; layer >= first_layer(stage); --layer) {
+      if (layer + 1 < end_layer(stage)) await_layer(stage, layer);
+      if (settings_.recompute) forward_layer(stage, m, layer, work);
       ops_.push_back(compute(work.attention_backward));
       scatter(stage, m, layer, work);
       ops_.push_back(compute(cost_.layer(Pass::backward, work.tokens)));
       exchange_tensors(Pass::backward, stage, m, layer, work);
+      if (scattered_ >= 0 && layer > first_layer(stage)) post_layer(SpanKind::RESHARD, stage, layer, scattered_);
     }
     if (stage == 0) ops_.push_back(compute(cost_.embedding(Pass::backward, work.tokens)));
+    if (scattered_ >= 0) post_layer(SpanKind::RESHARD, stage, first_layer(stage), scattered_);
     ops_.push_back(end_span());
+  }
+
+  void forward_layer(int stage, int m, int layer, const LocalWork& work) {
+    ops_.push_back(compute(cost_.layer(Pass::forward, work.tokens)));
+    exchange_tensors(Pass::forward, stage, m, layer, work);
+    gather(stage, m, layer, work);
+    ops_.push_back(compute(work.attention_forward));
   }
 
   void exchange_tensors(Pass pass, int stage, int m, int layer, const LocalWork& work) {
@@ -172,7 +222,8 @@ class RankProgram {
 
   // ...and come back as gradients, which are summed in the gradients' wider type.
   void scatter(int stage, int m, int layer, const LocalWork& work) {
-    const Bytes a_token = Bytes{2} * model_.num_kv_heads * model_.head_dim * settings_.gradient_bytes / settings_.tensor_parallel;
+    const Bytes a_token =
+        Bytes{2} * model_.num_kv_heads * model_.head_dim * settings_.gradient_bytes / settings_.tensor_parallel;
     exchange(SpanKind::REDUCE_KV, Collective::reduce_scatter, stage, m, layer, work.all_tokens * a_token,
              (work.all_tokens - work.tokens) * a_token, work.reorder_backward);
   }
@@ -208,6 +259,8 @@ class RankProgram {
   RankCoordinate at_;
   std::vector<int> first_layer_;  // by stage, and one past the end
   std::vector<LocalWork> work_;   // by micro-batch
+  int gathered_ = -1;             // transfer whose weights the action at hand awaits; -1: none
+  int scattered_ = -1;            // transfer that takes the gradients of the action at hand
   std::vector<Op> ops_;
 };
 
@@ -234,9 +287,12 @@ ProgramSettings program_settings(const RunSpec& run) {
   // Gradients are accumulated in float32 even where the model computes in bfloat16.
   const bool wide = run.training.precision == Precision::float64;
   return {.gradient_bytes = wide ? 8 : 4,
-          .weight_bytes = wide ? 8 : run.training.precision == Precision::bfloat16 ? 2 : 4,
+          .weight_bytes = wide                                            ? 8
+                          : run.training.precision == Precision::bfloat16 ? 2
+                                                                          : 4,
           .tensor_parallel = run.tensor_parallel,
-          .zero = run.zero};
+          .zero = run.zero,
+          .recompute = run.recompute == "full"};
 }
 
 Program make_program(const StepPlan& plan, const ModelSpec& model, const CostModel& cost,
@@ -248,8 +304,7 @@ Program make_program(const StepPlan& plan, const ModelSpec& model, const CostMod
   return program;
 }
 
-Timeline predict(const StepPlan& plan, const ModelSpec& model, const CostModel& cost,
-                 const ProgramSettings& settings) {
+Timeline predict(const StepPlan& plan, const ModelSpec& model, const CostModel& cost, const ProgramSettings& settings) {
   return execute(make_program(plan, model, cost, settings), "predicted");
 }
 

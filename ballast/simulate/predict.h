@@ -4,9 +4,9 @@
 // Of a step: CONTROL (agreement on the plan), LOAD, the actions of the schedule, REDUCE_GRAD, REDUCE_TIED where the
 // head is tied, REDUCE_NORM, OPTIMIZER. Of an F: embedding on the first stage; of every layer its linear part, the
 // all-gather of keys and values over cp, the rank's attention blocks; the head on the last stage. A B runs the same
-// backwards, with REDUCE_KV in place of the gather. With tensor parallelism every layer's linear part has its EXCHANGE_TP;
-// with ZeRO weights are gathered and gradients scattered in the background (zero.h), in place of REDUCE_GRAD. Reading tokens costs nothing here. Ranks without tokens join with
-// no work.
+// backwards, with REDUCE_KV in place of the gather. With tensor parallelism every layer's linear part has its
+// EXCHANGE_TP; with ZeRO weights are gathered and gradients scattered in the background (zero.h), in place of
+// REDUCE_GRAD. Reading tokens costs nothing here. Ranks without tokens join with no work.
 #pragma once
 
 #include "ballast/cost/cost_model.h"
@@ -23,6 +23,7 @@ struct ProgramSettings {
   Bytes weight_bytes = 4;    // of a weight
   int tensor_parallel = 1;   // GPUs that stand as one rank and share out its parameters
   int zero = 0;              // ZeRO stage over dp x cp
+  bool recompute = false;    // a layer's forward once more before its backward
 };
 
 ProgramSettings program_settings(const RunSpec& run);
@@ -35,7 +36,8 @@ Program make_program(const StepPlan& plan, const ModelSpec& model, const CostMod
 Timeline predict(const StepPlan& plan, const ModelSpec& model, const CostModel& cost,
                  const ProgramSettings& settings = {});
 
-// Parameters of a stage: its layers, the embedding on the first, the head on the last; a tied embedding is held on both.
+// Parameters of a stage: its layers, the embedding on the first, the head on the last; a tied embedding is held on
+// both.
 std::int64_t stage_parameters(const StepPlan& plan, const ModelSpec& model, int stage);
 // Of all stages of pipeline rank `pp`.
 std::int64_t rank_parameters(const StepPlan& plan, const ModelSpec& model, int pp);

@@ -44,8 +44,8 @@ ZeroTransfers zero_transfers(const std::vector<Action>& actions, int zero) {
     std::erase_if(gathers, [&](const Run& run) { return !seen.emplace(run.stage, true).second; });
   }
   for (std::size_t r = 0; r < gathers.size(); ++r) {
-    // All at once where weights stay; else when the run before begins.
-    const std::size_t posted_at = gathers[zero < 3 || r == 0 ? 0 : r - 1].first;
+    // All before anything else where weights stay; else when the run before begins.
+    const std::size_t posted_at = zero < 3 || r == 0 ? 0 : gathers[r - 1].first;
     transfers.before[posted_at].push_back({Kind::post_unshard, gathers[r].stage, handle});
     transfers.before[gathers[r].first].push_back({Kind::await, gathers[r].stage, handle});
     ++handle;

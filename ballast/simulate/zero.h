@@ -1,6 +1,8 @@
 // When a rank of a pipeline exchanges weights and gradients under ZeRO (requirement L2; Llama 3, section 3.3): the
 // transfers that go with the actions of its schedule, all in the background.
-//   1  a stage's weights are gathered once, before its first forward; its gradients scattered once, after its last
+// A transfer is of a stage; it is posted layer by layer: weights all at once and awaited as each layer is reached,
+// gradients as each layer's backward ends.
+//   1  a stage's weights are gathered once, before anything else; its gradients scattered once, after its last
 //      backward
 //   2  gradients are scattered after every run of backwards of a stage, so that they need not be kept: once a stage
 //      where all backwards stand together (all-forward-all-backward)
@@ -24,8 +26,8 @@ struct ZeroTransfer {
 
 struct ZeroTransfers {
   std::map<std::size_t, std::vector<ZeroTransfer>> before;  // by action
-  std::map<std::size_t, std::vector<ZeroTransfer>> after;
-  std::vector<ZeroTransfer> at_end;  // before the optimizer
+  std::map<std::size_t, std::vector<ZeroTransfer>> after;   // as its layers end
+  std::vector<ZeroTransfer> at_end;                         // before the optimizer
 };
 
 // `actions`: of one rank. Nothing where zero is 0.

@@ -107,8 +107,8 @@ Violations RunSpec::violations() const {
     found.push_back("[schedule] round_size is of name = \"interleaved\", not of \"" + schedule.name + "\"");
   }
   if (schedule.round_size != 0 && schedule.round_size < parallel.pp) {
-    found.push_back("[schedule] round_size = " + text(schedule.round_size) + ": must be [parallel] pp = " +
-                    text(parallel.pp) + " or more, or 0, which is pp");
+    found.push_back("[schedule] round_size = " + text(schedule.round_size) +
+                    ": must be [parallel] pp = " + text(parallel.pp) + " or more, or 0, which is pp");
   }
   if (const std::vector<int>& layers = schedule.stage_layers; !layers.empty()) {
     const int stages = parallel.pp * schedule.virtual_stages;
@@ -124,8 +124,8 @@ Violations RunSpec::violations() const {
       }
     }
     if (const int sum = std::accumulate(layers.begin(), layers.end(), 0); sum != model.num_layers) {
-      found.push_back("[schedule] stage_layers add up to " + text(sum) + ", [model] num_layers = " +
-                      text(model.num_layers));
+      found.push_back("[schedule] stage_layers add up to " + text(sum) +
+                      ", [model] num_layers = " + text(model.num_layers));
     }
   }
   if (found.empty() && schedule.stage_layers.empty() && model.num_layers < parallel.pp * schedule.virtual_stages) {

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <rapidcheck/gtest.h>
+#include <algorithm>
 
 #include "ballast/base/error.h"
 
@@ -36,9 +36,8 @@ TEST(Cluster, NamesWhatIsWrongWithItsTiers) {
   ClusterSpec cluster = small_cluster();
   cluster.tiers[1].gpus = 6;
   cluster.tiers[2].bytes_per_second = 0;
-  EXPECT_EQ(cluster.violations(),
-            (Violations{"tier 2 (pod): gpus = 6: must be a multiple of the tier inside it, 4",
-                        "tier 3 (spine): bytes_per_second: must be over 0"}));
+  EXPECT_EQ(cluster.violations(), (Violations{"tier 2 (pod): gpus = 6: must be a multiple of the tier inside it, 4",
+                                              "tier 3 (spine): bytes_per_second: must be over 0"}));
 }
 
 TEST(Network, PlacesAGroupByTier) {
@@ -65,8 +64,9 @@ TEST(Network, ARingIsAsFastAsItsSlowestTierWithALaneForEachMemberBelowIt) {
 TEST(Network, AHierarchyGathersItsLanesFirstAndThenSharesOutInsideTheNode) {
   const ClusterSpec cluster = small_cluster();
   const GroupPlacement two_nodes = place_group(cluster, stretch(0, 8));
-  EXPECT_NEAR(collective_seconds(cluster, two_nodes, Collective::all_gather, 8'000'000, CollectiveAlgorithm::hierarchical),
-              10e-6 + 1e6 / 10e9 + 3e-6 + 6e6 / 100e9, 1e-12);
+  EXPECT_NEAR(
+      collective_seconds(cluster, two_nodes, Collective::all_gather, 8'000'000, CollectiveAlgorithm::hierarchical),
+      10e-6 + 1e6 / 10e9 + 3e-6 + 6e6 / 100e9, 1e-12);
 }
 
 TEST(Network, ATreeIsForAllReduceAndWinsWhereMessagesAreSmallAndGroupsLarge) {

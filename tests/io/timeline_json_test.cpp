@@ -91,7 +91,7 @@ TEST(TimelineJson, RefusesMalformedTextNamingTheLineAndTheKey) {
               HasSubstr("t.jsonl line 1: version: 0 is not known"));
   EXPECT_THAT(read(replaced(good, "\"F\"", "\"G\"")),
               AllOf(HasSubstr("t.jsonl line 2: spans[0][1]: "), HasSubstr("\"G\" is not a kind of span")));
-  EXPECT_THAT(read(replaced(good, "\"none\"", "\"tp\"")), HasSubstr("spans[0][11]: \"tp\" is not an axis"));
+  EXPECT_THAT(read(replaced(good, "\"none\"", "\"up\"")), HasSubstr("spans[0][11]: \"up\" is not an axis"));
   EXPECT_THAT(read(replaced(good, "[[0,", "[[4,")), HasSubstr("spans[0][0]: 4 is too large: 3 or less"));
   EXPECT_THAT(read(replaced(good, "-1,\"none\"]", "-1]")), HasSubstr("spans[0]: must be a list of 12 entries, not 11"));
   EXPECT_THAT(read(replaced(good, "\"cp\":2", "\"cp\":2000000")), HasSubstr("line 1: dims.cp"));

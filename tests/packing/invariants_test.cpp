@@ -43,6 +43,10 @@ rc::Gen<Case> any_case() {
     c.spec.window = *rc::gen::inRange<Tokens>(1, 70);
     c.spec.micro_batches = *rc::gen::inRange(1, 9);
     c.spec.global_batches = *rc::gen::inRange(1, 5);
+    if (c.spec.packer == "fixed-solver") {  // a search of many windows takes seconds; its properties are those of few
+      c.spec.micro_batches = *rc::gen::inRange(1, 3);
+      c.spec.global_batches = *rc::gen::inRange(1, 3);
+    }
     c.spec.max_tokens = *rc::gen::element<Tokens>(0, c.spec.window, c.spec.window + 1, c.spec.window * 3 / 2);
     c.spec.max_delay = *rc::gen::element(0, 0, 1, 3);
     c.spec.oversize = *rc::gen::element(Oversize::truncate, Oversize::split);

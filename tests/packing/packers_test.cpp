@@ -236,6 +236,19 @@ TEST(Oversize, IsMeasuredAgainstTheWindowAndNotTheCap) {
   EXPECT_EQ(lengths_of(pack_all(spec, *kSquares, {9})[0]), (Lengths{{8}, {}}));
 }
 
+TEST(Packers, MakeNoStepOfNothing) {
+  for (const std::string packer : {"wlb", "pool"}) {
+    PackingSpec spec = spec_of(packer, 8, 4);
+    spec.max_tokens = 12;
+    if (packer == "wlb") spec.queues = {4};
+    std::int64_t number = 0;
+    for (const PackedStep& step : pack_all(spec, *kSquares, std::vector<Tokens>(50, 7))) {
+      EXPECT_GT(step.num_tokens(), 0) << packer << " step " << step.step;
+      EXPECT_EQ(step.step, number++);
+    }
+  }
+}
+
 TEST(Pool, KeepsTheMixOfDomainsTheBetterTheMoreItIsWorth) {
   // Long documents are of one domain, so balance alone draws them together.
   Random random(1);

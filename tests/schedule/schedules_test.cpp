@@ -176,7 +176,7 @@ TEST(AllForwardAllBackward, FinishesHoldsEverythingAndIdlesAsInterleavedDoes) {
 }
 
 TEST(Schedules, DepthFirstOnesFinishWhereSendsBlock) {
-  for_every_pipeline([](int ranks, int virtual_stages, int micro_batches) {
+  for_every_pipeline([](int ranks, int, int micro_batches) {
     EXPECT_THAT(make_schedule({"1f1b", 1}, ranks, micro_batches).violations_where_sends_block(), IsEmpty());
   });
 }
