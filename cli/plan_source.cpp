@@ -83,8 +83,15 @@ class FilePlans final : public StepSource {
       throw UserError(fmt::format("{}: its stages hold {} layers, this run's {}", where,
                                   fmt::join(plan.stage_layers, ", "), fmt::join(layers, ", ")));
     }
+    const Tokens most = setup_.spec.packing.cap();
     for (const auto& pipeline : plan.micro_batches) {
       for (const MicroBatch& micro_batch : pipeline) {
+        if (micro_batch.num_tokens() > most) {
+          throw UserError(
+              fmt::format("{}: a micro-batch of {} tokens, this run's [packing] takes {}: the plan is of "
+                          "another window",
+                          where, micro_batch.num_tokens(), most));
+        }
         for (const Document& document : micro_batch.documents) {
           if (document.id >= setup_.corpus->num_documents() ||
               document.begin + document.length + (document.ends ? 0 : 1) > setup_.corpus->length(document.id)) {

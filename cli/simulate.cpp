@@ -125,11 +125,11 @@ struct Figures {
   double bubble = 0;  // sums over steps
   double exposed = 0;
   double imbalance = 0;
-  double tensor_share = 0;
   std::int64_t events = 0;
   Seconds simulation_seconds = 0;
   MemoryParts memory;
-  int memory_rank = 0;  // pipeline rank that holds most
+  int memory_rank = 0;             // pipeline rank that holds most
+  Tokens longest_micro_batch = 0;  // that fits on every rank; where the cluster is known
   std::map<SpanKind, Seconds> seconds_by_kind;
 };
 
@@ -148,6 +148,10 @@ void add_step(Figures& figures, const Subject& subject, const StepPlan& plan, co
   if (figures.steps > 1) return;
   for (int pp = 0; pp < subject.run.parallel.pp; ++pp) {
     const MemoryParts parts = memory_of_rank(subject.run, plan.schedule, pp);
+    if (subject.cluster) {
+      const Tokens longest = longest_micro_batch(subject.run, plan.schedule, pp, subject.cluster->memory_bytes);
+      figures.longest_micro_batch = pp == 0 ? longest : std::min(figures.longest_micro_batch, longest);
+    }
     if (parts.total() > figures.memory.total()) {
       figures.memory = parts;
       figures.memory_rank = pp;
@@ -226,6 +230,7 @@ ordered_json to_json(const Subject& subject, const Figures& f) {
                   {{"max", f.memory.total()}, {"pipeline_rank", f.memory_rank}, {"by_part", std::move(by_part)}}}});
   if (subject.cluster) {
     result["memory_headroom_bytes"] = subject.cluster->memory_bytes - f.memory.total();
+    result["longest_micro_batch_tokens"] = f.longest_micro_batch;
     result["fits"] = subject.cluster->memory_bytes >= f.memory.total();
   }
   result["events"] = f.events;
@@ -233,7 +238,11 @@ ordered_json to_json(const Subject& subject, const Figures& f) {
   return result;
 }
 
-double gib(Bytes bytes) { return static_cast<double>(bytes) / (1 << 30); }
+std::string memory_text(Bytes bytes) {
+  const auto value = static_cast<double>(bytes);
+  return bytes < (1 << 30) ? fmt::format("{:.0f} MiB", value / (1 << 20))
+                           : fmt::format("{:.1f} GiB", value / (1 << 30));
+}
 
 void print(const SimulateOptions& options, const Subject& subject, const Figures& f) {
   const ordered_json j = to_json(subject, f);
@@ -243,7 +252,7 @@ void print(const SimulateOptions& options, const Subject& subject, const Figures
   fmt::print("  step          {:.3f} s on average, {:.3f} s at most, over {} steps of {} tokens\n",
              f.seconds / static_cast<double>(f.steps), f.slowest_step, f.steps,
              grouped(static_cast<Tokens>(f.tokens / static_cast<double>(f.steps))));
-  fmt::print("  speed         {} tokens a second, {:.0f} TFLOPS a GPU{}\n",
+  fmt::print("  speed         {} tokens a second, {:.3g} TFLOPS a GPU{}\n",
              grouped(static_cast<Tokens>(f.tokens / f.seconds)), j["tflops_per_gpu"].get<double>(),
              j.contains("mfu") ? fmt::format(", MFU {:.1f}%", 100 * j["mfu"].get<double>()) : "");
   fmt::print("  ranks         {:.3f} slowest over mean work; {:.1f}% bubble, {:.1f}% exposed communication\n",
@@ -251,14 +260,15 @@ void print(const SimulateOptions& options, const Subject& subject, const Figures
              100 * f.exposed / static_cast<double>(f.steps));
   std::string parts;
   for (const auto& [name, bytes] : f.memory.named()) {
-    if (bytes > 0) parts += fmt::format("{}{} {:.1f}", parts.empty() ? "" : ", ", name, gib(bytes));
+    if (bytes > 0) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name, memory_text(bytes));
   }
-  fmt::print("  memory        {:.1f} GiB on pipeline rank {} ({})\n", gib(f.memory.total()), f.memory_rank, parts);
+  fmt::print("  memory        {} on pipeline rank {} ({})\n", memory_text(f.memory.total()), f.memory_rank, parts);
   if (subject.cluster) {
     const Bytes headroom = subject.cluster->memory_bytes - f.memory.total();
     fmt::print("                {}\n", headroom >= 0
-                                           ? fmt::format("fits, {:.1f} GiB to spare", gib(headroom))
-                                           : fmt::format("DOES NOT FIT: {:.1f} GiB too much", gib(-headroom)));
+                                           ? fmt::format("fits, {} to spare; max_tokens of up to {} would fit",
+                                                         memory_text(headroom), grouped(f.longest_micro_batch))
+                                           : fmt::format("DOES NOT FIT: {} too much", memory_text(-headroom)));
   }
   fmt::print("  simulated     {} events in {:.2f} s\n", grouped(f.events), f.simulation_seconds);
   if (!options.trace.empty()) fmt::print("  written       {}\n", options.trace);

@@ -232,6 +232,8 @@ int launch_or_run(const TrainOptions& options, const std::vector<std::string>& a
   const RunSetup setup = set_up_run(options.request, threads_of_a_rank(stated, ranks));
   require_ranks(setup.spec, ranks, "--nproc");
   check_run_folder(setup.spec, options.request.resume);
+  // A plan that does not fit the run is refused before anything runs; every rank reads it again.
+  if (!options.request.plan_file.empty()) plans_from_file(setup, options.request.plan_file, 0);
   start_of(setup, options.request.resume);
   LocalLaunch launch;
   launch.num_ranks = ranks;

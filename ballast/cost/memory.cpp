@@ -62,4 +62,20 @@ MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp)
   return parts;
 }
 
+Tokens longest_micro_batch(RunSpec run, const Schedule& schedule, int pp, Bytes bytes) {
+  run.packing.packer = "wlb";  // whose micro-batches are as long as max_tokens says
+  const auto fits = [&](Tokens tokens) {
+    run.packing.max_tokens = tokens;
+    return memory_of_rank(run, schedule, pp).total() <= bytes;
+  };
+  Tokens least = 0;  // it fits
+  Tokens most = Tokens{1} << 40;
+  if (!fits(1)) return 0;
+  while (least + 1 < most) {
+    const Tokens middle = least + (most - least) / 2;
+    (fits(middle) ? least : most) = middle;
+  }
+  return least;
+}
+
 }  // namespace ballast

@@ -29,4 +29,8 @@ inline constexpr double kMemoryMargin = 0.06;
 // Of a GPU of pipeline rank `pp`. `schedule`: of that pipeline. REQUIRES: the run has no violations.
 MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp);
 
+// S_max by memory (requirement W3): the most tokens of a micro-batch with which pipeline rank `pp` needs no more than
+// `bytes`; 0 where not even an empty one fits. REQUIRES: as memory_of_rank.
+Tokens longest_micro_batch(RunSpec run, const Schedule& schedule, int pp, Bytes bytes);
+
 }  // namespace ballast

@@ -80,8 +80,9 @@ Violations StepPlan::violations() const {
     return {where + "layers are given for " + std::to_string(stage_layers.size()) + " stages, not " +
             std::to_string(schedule.num_stages())};
   }
-  for (const int layers : stage_layers) {
-    if (layers < 1) found.push_back(where + "a stage has no layer");
+  for (std::size_t stage = 0; stage < stage_layers.size(); ++stage) {
+    const bool at_an_end = stage == 0 || stage + 1 == stage_layers.size();  // the embedding or the head is its work
+    if (stage_layers[stage] < (at_an_end ? 0 : 1)) found.push_back(where + "a stage has no layer");
   }
   for (std::string& text : schedule.violations()) found.push_back(where + text);
   const auto num_micro_batches = static_cast<std::size_t>(schedule.num_micro_batches);

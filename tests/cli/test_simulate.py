@@ -64,6 +64,7 @@ def test_says_what_a_run_would_take(ballast, workplace):
     assert found["bubble_share"] > 0.1, "four micro-batches over two stages"
     parts = found["peak_memory_bytes"]["by_part"]
     assert sum(parts.values()) == found["peak_memory_bytes"]["max"]
+    assert found["longest_micro_batch_tokens"] > 8192
     assert found["fits"] and found["events"] > 0 and found["simulation_seconds"] >= 0
 
 

@@ -61,6 +61,17 @@ TEST(Memory, IsSizedByTheLongestMicroBatchAndWhatIsInFlight) {
   EXPECT_LT(memory_of_rank(run, two, 0).activations, at_cap);
 }
 
+TEST(Memory, FindsTheLongestMicroBatchThatFits) {
+  RunSpec run = run_of(1, 0);
+  const Schedule schedule = one_in_flight(1);
+  const Bytes bytes = memory_of_rank(run, schedule, 0).total();
+  const Tokens longest = longest_micro_batch(run, schedule, 0, bytes);
+  EXPECT_EQ(longest, 1536) << "what it was sized for";
+  run.packing.max_tokens = longest + 1;
+  EXPECT_GT(memory_of_rank(run, schedule, 0).total(), bytes);
+  EXPECT_EQ(longest_micro_batch(run, schedule, 0, 1000), 0) << "the weights alone are more";
+}
+
 TEST(Memory, PutsLogitsOnTheLastStageAndSumsItsParts) {
   const RunSpec run = run_of(2, 0);
   EXPECT_EQ(memory_of_rank(run, one_in_flight(2), 0).logits, 0);

@@ -60,6 +60,9 @@ def test_executes_the_plan_of_a_file(training):
     done = training("--plan", "plan.jsonl", run__folder="from_file", packing__packer="plain")
     assert done.returncode == 0, done.stderr
     assert training.losses("from_file") == training.losses("planned")
+    assert_refused(training("--plan", "plan.jsonl", run__folder="small", packing__window=64, packing__max_tokens=0),
+                   "plan.jsonl", "takes 64", "another window")
+    assert not (training.folder / "small").exists()
 
 
 def test_resumes_bit_for_bit(training):
