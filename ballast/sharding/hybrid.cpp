@@ -105,6 +105,14 @@ ShardPlan shard_whole_below(const std::vector<Tokens>& cu_seqlens, int num_ranks
 ShardPlan shard_hybrid(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost) {
   auto [best, best_seconds] = fastest_of_two(cu_seqlens, num_ranks, cost);
   if (num_ranks == 1) return best;
+  // Documents uncut and shared out evenly: where the choice is as fast as that, whole documents have nothing to give.
+  Seconds uncut = 0;
+  for (std::size_t d = 0; d + 1 < cu_seqlens.size(); ++d) {
+    const TokenRange document{cu_seqlens[d], cu_seqlens[d + 1]};
+    if (!document.empty()) uncut += attention(cost, {document, document});
+  }
+  constexpr double kWorthTrying = 1.001;
+  if (best_seconds - exchange_seconds(best, cost) <= kWorthTrying * uncut / num_ranks) return best;
   for (const Tokens divisor : kThresholdDivisors) {
     const Tokens threshold = best.num_tokens() / num_ranks / divisor;
     ShardPlan plan = shard_whole_below(cu_seqlens, num_ranks, threshold, cost);

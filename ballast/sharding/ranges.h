@@ -11,6 +11,9 @@
 
 namespace ballast {
 
+// The part of predict_attention that all ranks share: gather, scatter, and restoring packed order.
+Seconds exchange_seconds(const ShardPlan& plan, const CostModel& cost);
+
 struct PredictedPlan {
   ShardPlan plan;
   Seconds slowest = 0;  // rank, by predict_attention

@@ -34,13 +34,18 @@ ShardPlan shard_per_document(const std::vector<Tokens>& cu_seqlens, int num_rank
   return plan;
 }
 
-std::vector<Seconds> predict_attention(const ShardPlan& plan, const CostModel& cost) {
+Seconds exchange_seconds(const ShardPlan& plan, const CostModel& cost) {
   const Bytes gathered = plan.num_tokens() * cost.kv_bytes_per_token();
   Seconds exchange = cost.collective(Collective::all_gather, Axis::cp, plan.num_ranks(), gathered) +
                      cost.collective(Collective::reduce_scatter, Axis::cp, plan.num_ranks(), gathered);
   if (!plan.gathers_in_order()) {
     exchange += cost.reorder(Pass::forward, plan.num_tokens()) + cost.reorder(Pass::backward, plan.num_tokens());
   }
+  return exchange;
+}
+
+std::vector<Seconds> predict_attention(const ShardPlan& plan, const CostModel& cost) {
+  const Seconds exchange = exchange_seconds(plan, cost);
   std::vector<Seconds> seconds;
   seconds.reserve(plan.ranges.size());
   for (int rank = 0; rank < plan.num_ranks(); ++rank) {
