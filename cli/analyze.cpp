@@ -34,17 +34,27 @@ struct AnalyzeOptions {
 struct DomainFigures {
   std::int64_t documents = 0;
   Tokens tokens = 0;
-  double squares = 0;
+  double token_share = 0;
+  double squares_share = 0;  // of the squared lengths
 };
 
-// By the domains' order of appearance.
+// In the domains' order of appearance.
 std::vector<DomainFigures> by_domain(const DocumentLengths& input) {
   std::vector<DomainFigures> figures(input.domain_names.size());
+  double tokens = 0;
+  double squares = 0;
   for (std::size_t i = 0; i < input.lengths.size(); ++i) {
     DomainFigures& domain = figures[static_cast<std::size_t>(input.domains[i])];
     ++domain.documents;
     domain.tokens += input.lengths[i];
-    domain.squares += static_cast<double>(input.lengths[i]) * static_cast<double>(input.lengths[i]);
+    const auto length = static_cast<double>(input.lengths[i]);
+    domain.squares_share += length * length;
+    tokens += length;
+    squares += length * length;
+  }
+  for (DomainFigures& domain : figures) {
+    domain.token_share = tokens > 0 ? static_cast<double>(domain.tokens) / tokens : 0;
+    if (squares > 0) domain.squares_share /= squares;
   }
   return figures;
 }
@@ -61,15 +71,12 @@ ordered_json to_json(const AnalyzeOptions& options, const DocumentLengths& input
                      {"squared_length_share", band.squares_share}});
   }
   ordered_json domains;
-  double squares = 0;
   const std::vector<DomainFigures> figures = by_domain(input);
-  for (const DomainFigures& domain : figures) squares += domain.squares;
   for (std::size_t d = 0; d < figures.size(); ++d) {
-    domains[input.domain_names[d]] = {
-        {"documents", figures[d].documents},
-        {"tokens", figures[d].tokens},
-        {"token_share", a.tokens > 0 ? static_cast<double>(figures[d].tokens) / static_cast<double>(a.tokens) : 0},
-        {"squared_length_share", squares > 0 ? figures[d].squares / squares : 0}};
+    domains[input.domain_names[d]] = {{"documents", figures[d].documents},
+                                      {"tokens", figures[d].tokens},
+                                      {"token_share", figures[d].token_share},
+                                      {"squared_length_share", figures[d].squares_share}};
   }
   ordered_json speedups;
   ordered_json strategies = ordered_json::array();
@@ -121,13 +128,10 @@ void print(const AnalyzeOptions& options, const DocumentLengths& input, const Co
   }
   if (input.domain_names.size() > 1) {
     const std::vector<DomainFigures> figures = by_domain(input);
-    double squares = 0;
-    for (const DomainFigures& domain : figures) squares += domain.squares;
     fmt::print("\n{:>12} {:>12} {:>9} {:>16}\n", "domain", "documents", "tokens", "squared lengths");
     for (std::size_t d = 0; d < figures.size(); ++d) {
       fmt::print("{:>12} {:>12} {:>8.1f}% {:>15.1f}%\n", input.domain_names[d], grouped(figures[d].documents),
-                 a.tokens > 0 ? 100 * static_cast<double>(figures[d].tokens) / static_cast<double>(a.tokens) : 0,
-                 squares > 0 ? 100 * figures[d].squares / squares : 0);
+                 100 * figures[d].token_share, 100 * figures[d].squares_share);
     }
   }
   fmt::print("\n{:<14} {:<14} {:>12} {:>10} {:>12} {:>10}\n", "packer", "sharding", "imbalance", "of ranks", "delay",

@@ -15,8 +15,7 @@ namespace ballast {
 // one stands for all. Mapped from the inside out: tp, cp, pp, dp. Inside a node exchanges take what the device profile
 // measured for as many GPUs; elsewhere what the tiers allow (network.h). `overlap_tp`: a layer's tensor parallel
 // exchanges are cut in tp pieces and run beside its matrix products, so that one piece is exposed, and what does not
-// fit beside them. Throws UserError as derive_profile does, and
-// where the cluster or the profile have violations.
+// fit beside them. Throws UserError as derive_profile does, and where the cluster or the profile have violations.
 std::unique_ptr<CostModel> make_cluster_cost(const DeviceProfile& device, const ClusterSpec& cluster,
                                              const ModelSpec& model, const ParallelDims& dims, int tp,
                                              bool overlap_tp = false);

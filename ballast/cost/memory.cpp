@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ballast/cost/stage_parameters.h"
+
 namespace ballast {
 
 Bytes MemoryParts::total() const {
@@ -18,17 +20,12 @@ std::vector<std::pair<std::string, Bytes>> MemoryParts::named() const {
 MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp) {
   const ModelSpec& model = run.model;
   const std::vector<int> layers = run.layers_by_stage();
-  std::int64_t parameters = 0;
   int most_layers = 0;  // of a virtual stage of this rank
   for (int stage = pp; stage < schedule.num_stages(); stage += schedule.num_ranks) {
-    parameters += layers[static_cast<std::size_t>(stage)] * model.layer_parameters();
     most_layers = std::max(most_layers, layers[static_cast<std::size_t>(stage)]);
   }
   const bool last = pp + 1 == schedule.num_ranks;
-  if (pp == 0) parameters += model.embedding_parameters();
-  if (last) parameters += model.head_parameters();
-  if (last && pp > 0 && model.tied_head) parameters += model.embedding_parameters();
-  parameters /= run.tensor_parallel;
+  const std::int64_t parameters = rank_parameters(model, layers, pp, schedule.num_ranks) / run.tensor_parallel;
 
   const Bytes number = run.training.precision == Precision::float64   ? 8
                        : run.training.precision == Precision::float32 ? 4

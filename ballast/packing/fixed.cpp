@@ -6,6 +6,7 @@
 #include <queue>
 #include <utility>
 
+#include "ballast/packing/bins.h"
 #include "ballast/solver/min_max_assignment.h"
 
 namespace ballast {
@@ -106,8 +107,7 @@ class FixedPacker final : public Packer {
 
   void restore(PackerState state) override {
     state_ = std::move(state);
-    pending_tokens_ = 0;
-    for (const Document& document : state_.pending) pending_tokens_ += document.length;
+    pending_tokens_ = total_tokens(state_.pending);
   }
 
  private:
@@ -115,7 +115,7 @@ class FixedPacker final : public Packer {
   std::int64_t gathered() const { return state_.batches_taken % spec_.global_batches; }
 
   void take(std::vector<Document> batch) {
-    for (const Document& document : batch) pending_tokens_ += document.length;
+    pending_tokens_ += total_tokens(batch);
     state_.pending.insert(state_.pending.end(), batch.begin(), batch.end());
   }
 

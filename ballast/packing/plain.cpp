@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ballast/packing/bins.h"
 #include "ballast/packing/oversize.h"
 
 namespace ballast {
@@ -29,13 +30,12 @@ class PlainPacker final : public Packer {
 
   void restore(PackerState state) override {
     state_ = std::move(state);
-    pending_tokens_ = 0;
-    for (const Document& document : state_.pending) pending_tokens_ += document.length;
+    pending_tokens_ = total_tokens(state_.pending);
   }
 
  private:
   void take(std::vector<Document> batch) {
-    for (const Document& document : batch) pending_tokens_ += document.length;
+    pending_tokens_ += total_tokens(batch);
     state_.pending.insert(state_.pending.end(), batch.begin(), batch.end());
   }
 

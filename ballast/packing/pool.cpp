@@ -45,7 +45,10 @@ class PoolPacker final : public Packer {
                       " queues, the pool packer has 1: resume with the packer it was made with");
     }
     state_ = std::move(state);
-    if (spec_.mix_weight > 0) know_domains(state_.pending), know_domains(pool());
+    if (spec_.mix_weight > 0) {
+      know_domains(state_.pending);
+      know_domains(pool());
+    }
   }
 
  private:

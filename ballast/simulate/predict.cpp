@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ballast/cost/stage_parameters.h"
 #include "ballast/simulate/engine.h"
 #include "ballast/simulate/zero.h"
 
@@ -69,7 +70,8 @@ class RankProgram {
         ops_.push_back(await(handle_of(transfer.handle, transfer.stage, layer), transfer.stage));
       }
     }
-    const std::int64_t parameters = rank_parameters(plan_, model_, at_.pp) / settings_.tensor_parallel;
+    const std::int64_t parameters =
+        rank_parameters(model_, plan_.stage_layers, at_.pp, dims.pp) / settings_.tensor_parallel;
     const int replicas = dims.dp * dims.cp;
     if (model_.tied_head && (at_.pp == 0 || at_.pp == dims.pp - 1)) {
       collective(SpanKind::REDUCE_TIED, Axis::tied, Collective::all_reduce, dims.pp > 1 ? 2 : 1,
@@ -129,7 +131,7 @@ class RankProgram {
   void post_layer(SpanKind kind, int stage, int layer, int transfer) {
     const int replicas = plan_.dims.dp * plan_.dims.cp;
     const bool gathers = kind == SpanKind::UNSHARD;
-    std::int64_t parameters = stage_parameters(plan_, model_, stage);
+    std::int64_t parameters = stage_parameters(model_, plan_.stage_layers, stage, plan_.dims.pp);
     const std::int64_t layers = plan_.stage_layers[static_cast<std::size_t>(stage)];
     const std::int64_t besides = parameters - layers * model_.layer_parameters();
     const bool carries = stage == 0 ? layer == first_layer(stage) : layer + 1 == end_layer(stage);
@@ -265,23 +267,6 @@ class RankProgram {
 };
 
 }  // namespace
-
-std::int64_t stage_parameters(const StepPlan& plan, const ModelSpec& model, int stage) {
-  const bool last = stage + 1 == plan.schedule.num_stages();
-  std::int64_t count = plan.stage_layers[static_cast<std::size_t>(stage)] * model.layer_parameters();
-  if (stage == 0) count += model.embedding_parameters();
-  if (last) count += model.head_parameters();
-  if (last && plan.dims.pp > 1 && model.tied_head) count += model.embedding_parameters();
-  return count;
-}
-
-std::int64_t rank_parameters(const StepPlan& plan, const ModelSpec& model, int pp) {
-  std::int64_t count = 0;
-  for (int stage = pp; stage < plan.schedule.num_stages(); stage += plan.dims.pp) {
-    count += stage_parameters(plan, model, stage);
-  }
-  return count;
-}
 
 ProgramSettings program_settings(const RunSpec& run) {
   // Gradients are accumulated in float32 even where the model computes in bfloat16.

@@ -36,10 +36,4 @@ Program make_program(const StepPlan& plan, const ModelSpec& model, const CostMod
 Timeline predict(const StepPlan& plan, const ModelSpec& model, const CostModel& cost,
                  const ProgramSettings& settings = {});
 
-// Parameters of a stage: its layers, the embedding on the first, the head on the last; a tied embedding is held on
-// both.
-std::int64_t stage_parameters(const StepPlan& plan, const ModelSpec& model, int stage);
-// Of all stages of pipeline rank `pp`.
-std::int64_t rank_parameters(const StepPlan& plan, const ModelSpec& model, int pp);
-
 }  // namespace ballast

@@ -1,5 +1,7 @@
 #include "ballast/simulate/zero.h"
 
+#include <set>
+
 namespace ballast {
 
 namespace {
@@ -40,8 +42,8 @@ ZeroTransfers zero_transfers(const std::vector<Action>& actions, int zero) {
 
   std::vector<Run> gathers = runs(actions, false);
   if (zero < 3) {  // the first run of each stage
-    std::map<int, bool> seen;
-    std::erase_if(gathers, [&](const Run& run) { return !seen.emplace(run.stage, true).second; });
+    std::set<int> seen;
+    std::erase_if(gathers, [&](const Run& run) { return !seen.insert(run.stage).second; });
   }
   for (std::size_t r = 0; r < gathers.size(); ++r) {
     // All before anything else where weights stay; else when the run before begins.
