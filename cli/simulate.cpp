@@ -50,6 +50,10 @@ struct Subject {
   std::unique_ptr<CostModel> cost;
   std::optional<ClusterSpec> cluster;
   double peak_flops_per_second = 0;  // of a GPU; 0: not known
+
+  ClusterMesh mesh() const {
+    return {.dims = run.parallel, .tp = run.tensor_parallel, .order = *parse_mesh_order(run.mapping)};
+  }
 };
 
 DocumentLengths read_workload(RunSpec& run, const std::string& where) {
@@ -82,7 +86,7 @@ Subject read_subject(const SimulateOptions& options) {
                                   to_string(run.training.precision), subject.cluster->device, device.precision));
     }
     subject.cost =
-        make_cluster_cost(device, *subject.cluster, run.model, run.parallel, run.tensor_parallel, run.overlap_tp);
+        make_cluster_cost(device, *subject.cluster, run.model, subject.mesh(), run.overlap_tp);
     subject.peak_flops_per_second = device.peak_flops_per_second;
   } else if (!run.profile.empty()) {
     if (run.tensor_parallel > 1) {
@@ -133,8 +137,8 @@ struct Figures {
   std::map<SpanKind, Seconds> seconds_by_kind;
 };
 
-void add_step(Figures& figures, const Subject& subject, const StepPlan& plan, const Timeline& timeline) {
-  const StepTime time = analyze(timeline).at(0);
+void add_step(Figures& figures, const Subject& subject, const StepPlan& plan, const FastStep& step) {
+  const StepTime& time = step.time;
   ++figures.steps;
   figures.seconds += time.step_seconds();
   figures.slowest_step = std::max(figures.slowest_step, time.step_seconds());
@@ -143,7 +147,7 @@ void add_step(Figures& figures, const Subject& subject, const StepPlan& plan, co
   figures.bubble += time.bubble_share;
   figures.exposed += time.exposed_communication_share();
   figures.imbalance += time.imbalance();
-  figures.events += static_cast<std::int64_t>(timeline.spans.size());
+  figures.events += step.events;
   for (const auto& [kind, seconds] : time.seconds_by_kind) figures.seconds_by_kind[kind] += seconds;
   if (figures.steps > 1) return;
   for (int pp = 0; pp < subject.run.parallel.pp; ++pp) {
@@ -164,9 +168,12 @@ Figures simulate(const SimulateOptions& options, const Subject& subject) {
   Figures figures;
   Timeline all{.source = "predicted", .dims = run.parallel, .spans = {}};
   const auto begin = Clock::now();
-  const auto take = [&](const StepPlan& plan, Timeline timeline) {
-    add_step(figures, subject, plan, timeline);
-    if (!options.trace.empty()) all.spans.insert(all.spans.end(), timeline.spans.begin(), timeline.spans.end());
+  const bool timelines = !options.trace.empty();
+  PredictionOptions prediction{.timelines = timelines};
+  if (subject.cluster) prediction.network_axes = axes_across_nodes(*subject.cluster, subject.mesh());
+  const auto take = [&](const StepPlan& plan, const FastStep& step, const Timeline& timeline) {
+    add_step(figures, subject, plan, step);
+    all.spans.insert(all.spans.end(), timeline.spans.begin(), timeline.spans.end());
   };
   if (!options.plan.empty()) {
     for (const StepPlan& plan : read_step_plans(options.plan)) {
@@ -175,18 +182,22 @@ Figures simulate(const SimulateOptions& options, const Subject& subject) {
                                     plan.step, to_string(plan.dims), plan.stage_layers.size(), to_string(run.parallel),
                                     run.layers_by_stage().size()));
       }
-      take(plan, predict(plan, run.model, *subject.cost, program_settings(run)));
+      ProgramSettings settings = program_settings(run);
+      settings.network_axes = prediction.network_axes;
+      take(plan, fast_step(plan, run.model, *subject.cost, settings),
+           timelines ? predict(plan, run.model, *subject.cost, settings) : Timeline{});
     }
   } else {
     StepStream stream(
         run, *subject.cost,
         {subject.documents.lengths,
          subject.documents.domains,
-         {.shuffle = run.shuffle, .seed = run.seed, .num_epochs = run.epochs, .num_documents = run.documents}});
+         {.shuffle = run.shuffle, .seed = run.seed, .num_epochs = run.epochs, .num_documents = run.documents}},
+        prediction);
     while (figures.steps < run.training.steps) {
       std::optional<PlannedStep> step = stream.next();
       if (!step) break;
-      take(step->plan, std::move(step->predicted));
+      take(step->plan, step->fast, step->predicted);
     }
   }
   figures.simulation_seconds = std::chrono::duration<double>(Clock::now() - begin).count();

@@ -12,24 +12,47 @@ namespace ballast {
 
 namespace {
 
+// Of the group that rank 0 is in: those of other ranks lie alike.
+GroupPlacement placement_of(const ClusterSpec& cluster, const ClusterMesh& mesh, Axis axis) {
+  std::vector<int> gpus;
+  for (const int rank : axis_group(mesh.dims, axis, 0)) gpus.push_back(mesh.order.gpu(mesh.dims, mesh.tp, rank));
+  return place_group(cluster, gpus);
+}
+
+// The pair of pipeline neighbours that is farthest apart; the last stage of a rank's sends to the first rank's next.
+std::pair<int, int> farthest_neighbours(const ClusterSpec& cluster, const ClusterMesh& mesh) {
+  std::pair<int, int> farthest = {0, 0};
+  std::size_t outermost = 0;
+  const std::vector<int> pipeline = axis_group(mesh.dims, Axis::pp, 0);
+  for (std::size_t i = 0; i < pipeline.size(); ++i) {
+    const int from = mesh.order.gpu(mesh.dims, mesh.tp, pipeline[i]);
+    const int to = mesh.order.gpu(mesh.dims, mesh.tp, pipeline[(i + 1) % pipeline.size()]);
+    if (from == to) continue;
+    const std::size_t tier = cluster.tier_of(from, to);
+    if (farthest.first != farthest.second && tier <= outermost) continue;
+    farthest = {from, to};
+    outermost = tier;
+  }
+  return farthest;
+}
+
 class ClusterCost final : public CostModel {
  public:
-  ClusterCost(const DeviceProfile& device, ClusterSpec cluster, const ModelSpec& model, const ParallelDims& dims,
-              int tp, bool overlap_tp)
-      : cluster_(std::move(cluster)), model_(model), dims_(dims), tp_(tp), overlap_tp_(overlap_tp) {
+  ClusterCost(const DeviceProfile& device, ClusterSpec cluster, const ModelSpec& model, const ClusterMesh& mesh,
+              bool overlap_tp)
+      : cluster_(std::move(cluster)), model_(model), tp_(mesh.tp), overlap_tp_(overlap_tp) {
     require_valid(cluster_.violations(), "cluster " + cluster_.name);
     device_ = device.device + ", " + device.precision;
-    HardwareProfile profile = derive_profile(device, model, tp);
+    HardwareProfile profile = derive_profile(device, model, tp_);
     profile.collectives = device.collectives;
     for (const CollectivePoint& point : profile.collectives) measured_ranks_[point.operation].push_back(point.ranks);
     compute_ = make_profile_cost(std::move(profile), model);
     for (const Axis axis : {Axis::cp, Axis::dp_cp, Axis::pp, Axis::tied, Axis::world}) {
-      std::vector<int> gpus = axis_group(dims, axis, 0);
-      for (int& gpu : gpus) gpu *= tp;
-      groups_[axis] = place_group(cluster_, gpus);
+      groups_[axis] = placement_of(cluster_, mesh, axis);
     }
+    farthest_ = farthest_neighbours(cluster_, mesh);
     std::vector<int> tensor_group;
-    for (int gpu = 0; gpu < tp; ++gpu) tensor_group.push_back(gpu);
+    for (int rank = 0; rank < tp_; ++rank) tensor_group.push_back(mesh.order.gpu(mesh.dims, tp_, 0, rank));
     tensor_group_ = place_group(cluster_, tensor_group);
   }
 
@@ -53,11 +76,9 @@ class ClusterCost final : public CostModel {
   Seconds collective(Collective operation, Axis axis, int ranks, Bytes bytes) const override {
     if (ranks <= 1) return 0;
     if (operation == Collective::send) {
-      // To the next stage: across nodes wherever some stage's neighbour is.
-      const int stride = dims_.cp * tp_;
-      const bool crosses = dims_.pp * stride > cluster_.gpus_per_node();
-      return crosses ? send_seconds(cluster_, cluster_.gpus_per_node() - 1, cluster_.gpus_per_node(), bytes)
-                     : compute_->collective(operation, axis, 2, bytes);
+      const auto [from, to] = farthest_;
+      return cluster_.tier_of(from, to) > 0 ? send_seconds(cluster_, from, to, bytes)
+                                            : compute_->collective(operation, axis, 2, bytes);
     }
     return exchange(operation, groups_.at(axis), bytes);
   }
@@ -95,7 +116,6 @@ class ClusterCost final : public CostModel {
 
   ClusterSpec cluster_;
   ModelSpec model_;
-  ParallelDims dims_;
   int tp_;
   bool overlap_tp_;
   std::string device_;
@@ -103,14 +123,25 @@ class ClusterCost final : public CostModel {
   std::map<std::string, std::vector<int>> measured_ranks_;  // of collectives in a node
   std::map<Axis, GroupPlacement> groups_;
   GroupPlacement tensor_group_;
+  std::pair<int, int> farthest_;  // GPUs of pipeline neighbours
 };
 
 }  // namespace
 
 std::unique_ptr<CostModel> make_cluster_cost(const DeviceProfile& device, const ClusterSpec& cluster,
-                                             const ModelSpec& model, const ParallelDims& dims, int tp,
-                                             bool overlap_tp) {
-  return std::make_unique<ClusterCost>(device, cluster, model, dims, tp, overlap_tp);
+                                             const ModelSpec& model, const ClusterMesh& mesh, bool overlap_tp) {
+  return std::make_unique<ClusterCost>(device, cluster, model, mesh, overlap_tp);
+}
+
+std::vector<Axis> axes_across_nodes(const ClusterSpec& cluster, const ClusterMesh& mesh) {
+  std::vector<Axis> found;
+  for (const Axis axis : {Axis::cp, Axis::dp_cp, Axis::tied, Axis::world}) {
+    const GroupPlacement placement = placement_of(cluster, mesh, axis);
+    if (placement.parts.front() < placement.size()) found.push_back(axis);
+  }
+  const auto [from, to] = farthest_neighbours(cluster, mesh);
+  if (from != to && cluster.tier_of(from, to) > 0) found.push_back(Axis::pp);
+  return found;
 }
 
 }  // namespace ballast

@@ -3,21 +3,31 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "ballast/cost/cost_model.h"
 #include "ballast/ir/device_profile.h"
 #include "ballast/spec/cluster_spec.h"
+#include "ballast/spec/mesh_order.h"
 #include "ballast/spec/parallel_dims.h"
 
 namespace ballast {
 
-// Ranks of `dims` are tensor parallel groups of `tp` GPUs side by side: all GPUs of such a group do the same work, so
-// one stands for all. Mapped from the inside out: tp, cp, pp, dp. Inside a node exchanges take what the device profile
-// measured for as many GPUs; elsewhere what the tiers allow (network.h). `overlap_tp`: a layer's tensor parallel
+// How a run's mesh lies over a cluster.
+struct ClusterMesh {
+  ParallelDims dims;
+  int tp = 1;           // GPUs of a tensor parallel group; they do the same work, so that one rank stands for all
+  MeshOrder order = {};
+};
+
+// Inside a node exchanges take what the device profile measured for as many GPUs; elsewhere what the tiers allow
+// (network.h); sends between stages what the slowest pair of neighbours allows. `overlap_tp`: a layer's tensor parallel
 // exchanges are cut in tp pieces and run beside its matrix products, so that one piece is exposed, and what does not
 // fit beside them. Throws UserError as derive_profile does, and where the cluster or the profile have violations.
 std::unique_ptr<CostModel> make_cluster_cost(const DeviceProfile& device, const ClusterSpec& cluster,
-                                             const ModelSpec& model, const ParallelDims& dims, int tp,
-                                             bool overlap_tp = false);
+                                             const ModelSpec& model, const ClusterMesh& mesh, bool overlap_tp = false);
+
+// The axes whose groups do not lie within a node.
+std::vector<Axis> axes_across_nodes(const ClusterSpec& cluster, const ClusterMesh& mesh);
 
 }  // namespace ballast

@@ -27,7 +27,7 @@ struct GroupPlacement {
   int size() const;
 };
 
-// REQUIRES: the group is spread evenly, as groups of a regular mesh are.
+// A group that is not spread evenly counts as the larger one that is.
 GroupPlacement place_group(const ClusterSpec& cluster, const std::vector<int>& gpus);
 
 // 0 for a group of one. `operation` is no send. Throws UserError for a tree that is no all-reduce.

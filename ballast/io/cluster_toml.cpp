@@ -37,6 +37,9 @@ class TableReader {
     if (!node(key).is_number()) refuse(key, "a number");
     return *node(key).value<double>();
   }
+  double number_or(const char* key, double otherwise) const {
+    return table_.get(key) == nullptr ? otherwise : number(key);
+  }
   std::int64_t whole(const char* key) const {
     if (!node(key).is_integer()) refuse(key, "a whole number");
     return *node(key).value<std::int64_t>();
@@ -75,11 +78,12 @@ ClusterSpec cluster_from_toml(std::string_view text, std::string_view where) {
   for (const toml::node& node : *tiers) {
     const std::string place = fmt::format("{}: tier {}", where, cluster.tiers.size() + 1);
     if (!node.is_table()) throw UserError(place + ": must be a table, [[tier]]");
-    const TableReader tier(*node.as_table(), place, {"name", "gpus", "bytes_per_second", "latency_seconds"});
+    const TableReader tier(*node.as_table(), place, {"name", "gpus", "bytes_per_second", "latency_seconds", "other_tenants_share"});
     cluster.tiers.push_back({.name = tier.text("name"),
                              .gpus = static_cast<int>(std::clamp<std::int64_t>(tier.whole("gpus"), -1, 1 << 24)),
                              .bytes_per_second = tier.number("bytes_per_second"),
-                             .latency = tier.number("latency_seconds")});
+                             .latency = tier.number("latency_seconds"),
+                             .other_tenants_share = tier.number_or("other_tenants_share", 0)});
   }
   return cluster;
 }

@@ -39,6 +39,7 @@ void for_each_key(Spec& spec, Visit&& visit) {
   visit("parallel", "overlap_tp", spec.overlap_tp);
   visit("parallel", "zero", spec.zero);
   visit("parallel", "recompute", spec.recompute);
+  visit("parallel", "mapping", spec.mapping);
   visit("cluster", "file", spec.cluster);
   visit("workload", "lengths", spec.lengths);
   visit("schedule", "name", spec.schedule.name);
@@ -78,6 +79,28 @@ void for_each_key(Spec& spec, Visit&& visit) {
   visit("launch", "lease", spec.launch.lease);
   visit("launch", "threads", spec.launch.threads);
   visit("launch", "pin", spec.launch.pin);
+  visit("faults", "slow_gpus", spec.faults.slow_gpus);
+  visit("faults", "slow_nics", spec.faults.slow_nics);
+  visit("faults", "failures_per_gpu_day", spec.faults.failures_per_gpu_day);
+  visit("faults", "restart_seconds", spec.faults.restart_seconds);
+  visit("storage", "bytes_per_second", spec.storage.bytes_per_second);
+  visit("storage", "gpu_bytes_per_second", spec.storage.gpu_bytes_per_second);
+  visit("storage", "background_checkpoints", spec.storage.background_checkpoints);
+  visit("storage", "loader_bytes_per_token", spec.storage.loader_bytes_per_token);
+  visit("plan", "gpus", spec.plan.gpus);
+  visit("plan", "tp", spec.plan.tp);
+  visit("plan", "cp", spec.plan.cp);
+  visit("plan", "pp", spec.plan.pp);
+  visit("plan", "virtual_stages", spec.plan.virtual_stages);
+  visit("plan", "zero", spec.plan.zero);
+  visit("plan", "recompute", spec.plan.recompute);
+  visit("plan", "windows", spec.plan.windows);
+  visit("plan", "packers", spec.plan.packers);
+  visit("plan", "shardings", spec.plan.shardings);
+  visit("plan", "mappings", spec.plan.mappings);
+  visit("plan", "steps", spec.plan.steps);
+  visit("plan", "final_steps", spec.plan.final_steps);
+  visit("plan", "keep", spec.plan.keep);
 }
 
 std::string text_of(const toml::node& node) {
@@ -129,6 +152,22 @@ class FieldReader {
     if (list == nullptr) refuse("a list of whole numbers");
     field.clear();
     for (const toml::node& item : *list) FieldReader(item, what_).read(field.emplace_back());
+  }
+  void read(std::vector<std::string>& field) const {
+    const toml::array* list = node_.as_array();
+    if (list == nullptr) refuse("a list of names");
+    field.clear();
+    for (const toml::node& item : *list) FieldReader(item, what_).read(field.emplace_back());
+  }
+  void read(std::vector<std::vector<double>>& field) const {
+    const toml::array* list = node_.as_array();
+    if (list == nullptr) refuse("a list of [GPU, factor]");
+    field.clear();
+    for (const toml::node& item : *list) {
+      std::optional<std::vector<double>> entry;
+      FieldReader(item, what_).read(entry);
+      field.push_back(entry.value_or(std::vector<double>{}));
+    }
   }
   void read(std::optional<std::vector<double>>& field) const {
     const toml::array* list = node_.as_array();
@@ -301,7 +340,13 @@ RunSpec read_run_toml(const std::string& path, const std::vector<std::string>& o
 std::string to_toml(const RunSpec& spec) {
   std::string out;
   std::string current;
+  // Of simulations and plans alone: not said where nothing was asked of them.
+  std::vector<std::string> left_out;
+  if (spec.faults == FaultSpec{}) left_out.emplace_back("faults");
+  if (spec.storage == StorageSpec{}) left_out.emplace_back("storage");
+  if (spec.plan == PlanSpec{}) left_out.emplace_back("plan");
   for_each_key(spec, [&](const char* section, const char* key, const auto& field) {
+    if (std::find(left_out.begin(), left_out.end(), section) != left_out.end()) return;
     if (current != section) {
       out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", section);
       current = section;

@@ -1,6 +1,5 @@
 #include "ballast/planner/step_stream.h"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -9,12 +8,17 @@
 
 namespace ballast {
 
-StepStream::StepStream(const RunSpec& run, const CostModel& cost, DocumentStream documents)
+StepStream::StepStream(const RunSpec& run, const CostModel& cost, DocumentStream documents,
+                       const PredictionOptions& options)
     : run_(run),
       cost_(cost),
       settings_(step_plan_settings(run)),
+      timelines_(options.timelines),
+      program_settings_(program_settings(run)),
       documents_(std::move(documents)),
-      packed_(run.packing, cost, [this] { return documents_.next(); }) {}
+      packed_(run.packing, cost, [this] { return documents_.next(); }) {
+  program_settings_.network_axes = options.network_axes;
+}
 
 std::optional<PlannedStep> StepStream::next() {
   const auto begin = std::chrono::steady_clock::now();
@@ -22,8 +26,9 @@ std::optional<PlannedStep> StepStream::next() {
   if (!packed) return std::nullopt;
   PlannedStep step;
   step.plan = make_step_plan(*packed, settings_, cost_);
-  step.predicted = predict(step.plan, run_.model, cost_, program_settings(run_));
-  for (const Span& span : step.predicted.spans) step.predicted_seconds = std::max(step.predicted_seconds, span.end);
+  if (timelines_) step.predicted = predict(step.plan, run_.model, cost_, program_settings_);
+  step.fast = fast_step(step.plan, run_.model, cost_, program_settings_);
+  step.predicted_seconds = step.fast.time.end;
   step.imbalance_micro_batch = micro_batch_imbalance(*packed, cost_);
   step.imbalance_cp = cp_imbalance(step.plan, cost_);
   step.planning_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

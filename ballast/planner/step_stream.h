@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "ballast/cost/cost_model.h"
 #include "ballast/ir/packer_state.h"
@@ -10,6 +11,7 @@
 #include "ballast/ir/timeline.h"
 #include "ballast/packing/packed_stream.h"
 #include "ballast/planner/make_step_plan.h"
+#include "ballast/simulate/fast_step.h"
 #include "ballast/spec/run_spec.h"
 #include "ballast/workload/document_stream.h"
 
@@ -17,17 +19,23 @@ namespace ballast {
 
 struct PlannedStep {
   StepPlan plan;
-  Timeline predicted;  // of this step alone, from time 0
+  Timeline predicted;  // of this step alone, from time 0; empty where no timelines are asked for
+  FastStep fast;       // the same step's time by part
   Seconds predicted_seconds = 0;
   Seconds planning_seconds = 0;      // wall-clock this step's planning took
   double imbalance_micro_batch = 1;  // predicted
   double imbalance_cp = 1;           // predicted
 };
 
+struct PredictionOptions {
+  bool timelines = true;
+  std::vector<Axis> network_axes = {};  // that leave the node, for slow network cards (step_costs.h)
+};
+
 class StepStream {
  public:
   // `cost` must outlive the stream. Throws UserError as make_packer does. REQUIRES: the run has no violations.
-  StepStream(const RunSpec& run, const CostModel& cost, DocumentStream documents);
+  StepStream(const RunSpec& run, const CostModel& cost, DocumentStream documents, const PredictionOptions& options = {});
   StepStream(const StepStream&) = delete;
   StepStream& operator=(const StepStream&) = delete;
 
@@ -45,6 +53,8 @@ class StepStream {
   RunSpec run_;
   const CostModel& cost_;
   StepPlanSettings settings_;
+  bool timelines_;
+  ProgramSettings program_settings_;
   DocumentStream documents_;
   PackedStream packed_;
 };

@@ -7,8 +7,6 @@
 
 namespace ballast {
 
-std::vector<std::string> schedule_names() { return {"1f1b", "interleaved", "all-forward-all-backward"}; }
-
 Schedule make_schedule(const ScheduleSpec& spec, int num_ranks, int num_micro_batches) {
   if (spec.name == "interleaved")
     return lower(interleaved(num_ranks, spec.virtual_stages, num_micro_batches, spec.round_size));

@@ -12,6 +12,5 @@ namespace ballast {
 // Lowered, ready for a step plan. `num_micro_batches` is of one pipeline. Throws UserError for an unknown name (with
 // the nearest), for 1f1b with several virtual stages, and for numbers below 1.
 Schedule make_schedule(const ScheduleSpec& spec, int num_ranks, int num_micro_batches);
-std::vector<std::string> schedule_names();
 
 }  // namespace ballast

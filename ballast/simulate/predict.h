@@ -13,20 +13,10 @@
 #include "ballast/ir/step_plan.h"
 #include "ballast/ir/timeline.h"
 #include "ballast/simulate/program.h"
+#include "ballast/simulate/step_costs.h"
 #include "ballast/spec/model_spec.h"
-#include "ballast/spec/run_spec.h"
 
 namespace ballast {
-
-struct ProgramSettings {
-  Bytes gradient_bytes = 4;  // of a number of a gradient
-  Bytes weight_bytes = 4;    // of a weight
-  int tensor_parallel = 1;   // GPUs that stand as one rank and share out its parameters
-  int zero = 0;              // ZeRO stage over dp x cp
-  bool recompute = false;    // a layer's forward once more before its backward
-};
-
-ProgramSettings program_settings(const RunSpec& run);
 
 // REQUIRES: the plan has no violations.
 Program make_program(const StepPlan& plan, const ModelSpec& model, const CostModel& cost,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ballast/spec/mesh_order.h"
+
 namespace ballast {
 
 std::string to_string(Precision precision) {
@@ -83,7 +85,7 @@ Violations RunSpec::violations() const {
                     " is not a multiple of [parallel] dp = " + text(parallel.dp) +
                     ": every data parallel rank runs the same number");
   }
-  const std::vector<std::string> schedules = {"1f1b", "interleaved", "all-forward-all-backward"};
+  const std::vector<std::string> schedules = schedule_names();
   if (std::find(schedules.begin(), schedules.end(), schedule.name) == schedules.end()) {
     const std::string near = nearest_name(schedule.name, schedules);
     found.push_back("[schedule] name = \"" + schedule.name + "\": must be one of " + join(schedules) +
@@ -94,6 +96,13 @@ Violations RunSpec::violations() const {
     found.push_back("[parallel] tp = " + text(tensor_parallel) + ": must divide [model] num_heads = " +
                     text(model.num_heads) + " and ffn_dim = " + text(model.ffn_dim));
   }
+  if (!parse_mesh_order(mapping)) {
+    found.push_back("[parallel] mapping = \"" + mapping + "\": must name tp, cp, pp and dp from the inside out, such as \"" +
+                    to_string(MeshOrder{}) + "\"");
+  }
+  add("faults", faults.violations(parallel.world_size() * std::max(1, tensor_parallel)));
+  add("storage", storage.violations());
+  add("plan", plan.violations());
   if (zero < 0 || zero > 3) found.push_back("[parallel] zero = " + text(zero) + ": must be 0, 1, 2 or 3");
   if (recompute != "none" && recompute != "full") {
     found.push_back("[parallel] recompute = \"" + recompute + "\": must be one of none, full");
@@ -156,6 +165,8 @@ Violations RunSpec::violations() const {
   if (synthetic_cost && !profile.empty()) found.push_back("[cost] synthetic and profile exclude each other: name one");
   return found;
 }
+
+std::vector<std::string> schedule_names() { return {"1f1b", "interleaved", "all-forward-all-backward"}; }
 
 std::vector<int> RunSpec::layers_by_stage() const {
   return schedule.stage_layers.empty() ? layers_per_stage(model.num_layers, parallel.pp * schedule.virtual_stages)

@@ -9,8 +9,10 @@
 
 #include "ballast/base/error.h"
 #include "ballast/base/units.h"
+#include "ballast/spec/fault_spec.h"
 #include "ballast/spec/model_spec.h"
 #include "ballast/spec/parallel_dims.h"
+#include "ballast/spec/plan_spec.h"
 
 namespace ballast {
 
@@ -92,6 +94,7 @@ struct RunSpec {
   bool overlap_tp = false;            // [parallel] overlap_tp: tensor exchanges beside matrix products
   int zero = 0;                       // [parallel] zero: ZeRO stage over dp x cp; 0: all replicated
   std::string recompute = "none";     // [parallel] recompute: of activations in backward: none, full
+  std::string mapping = "tp-cp-pp-dp";  // [parallel] mapping: axes of the mesh over the cluster, inside out
   std::string cluster;                // [cluster] file: what a simulated run is planned for
   std::string lengths;                // [workload] lengths: of a simulated run, where no corpus is named
   ScheduleSpec schedule;              // [schedule]
@@ -101,6 +104,9 @@ struct RunSpec {
   std::optional<std::vector<double>> synthetic_cost;  // [cost] synthetic = [A, B]: A a token, B a squared token
   TrainingSpec training;                              // [training]
   LaunchSpec launch;                                  // [launch]
+  FaultSpec faults;                                   // [faults], of a simulated run
+  StorageSpec storage;                                // [storage], of a simulated run
+  PlanSpec plan;                                      // [plan], what `ballast plan` may choose
 
   // Layers of each of the pp x virtual_stages stages.
   std::vector<int> layers_by_stage() const;
@@ -109,6 +115,9 @@ struct RunSpec {
   Violations violations() const;
   bool operator==(const RunSpec&) const = default;
 };
+
+// By name, as RUN.toml has them.
+std::vector<std::string> schedule_names();
 
 // Layers of each stage, in stage order: as even as possible, earlier stages take the rest.
 std::vector<int> layers_per_stage(int num_layers, int num_stages);

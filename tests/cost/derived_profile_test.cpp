@@ -73,14 +73,14 @@ TEST(ClusterCost, TakesMeasuredTimesInsideANodeAndTheTiersOutside) {
                             .tiers = {{"node", 4, 100e9, 1e-6}, {"network", 0, 10e9, 10e-6}},
                             .memory_bytes = 1};
   // tp 2, cp 2: one node holds a cp group; dp 2 is over both nodes.
-  const auto cost = make_cluster_cost(device, cluster, model(), {.dp = 2, .pp = 1, .cp = 2}, 2);
+  const auto cost = make_cluster_cost(device, cluster, model(), {.dims = {.dp = 2, .pp = 1, .cp = 2}, .tp = 2});
   EXPECT_NEAR(cost->collective(Collective::all_gather, Axis::cp, 2, 1 << 20), 5e-6, 1e-12);
   EXPECT_NEAR(cost->collective(Collective::reduce_scatter, Axis::cp, 2, 2'000'000), 1e-6 + 1e6 / 100e9, 1e-12)
       << "not measured: what the tier allows";
   EXPECT_GT(cost->collective(Collective::all_reduce, Axis::dp_cp, 4, 1 << 20), 2 * 10e-6);
   EXPECT_EQ(cost->kv_bytes_per_token(), 2 * 2 * 64 * 2 / 2);
   EXPECT_GT(cost->tensor_exchange(Pass::backward, 1024), cost->tensor_exchange(Pass::forward, 1024));
-  const auto alone = make_cluster_cost(device, cluster, model(), {.dp = 2, .pp = 1, .cp = 2}, 1);
+  const auto alone = make_cluster_cost(device, cluster, model(), {.dims = {.dp = 2, .pp = 1, .cp = 2}});
   EXPECT_EQ(alone->tensor_exchange(Pass::forward, 1024), 0);
 }
 
