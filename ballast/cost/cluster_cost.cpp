@@ -38,15 +38,15 @@ std::pair<int, int> farthest_neighbours(const ClusterSpec& cluster, const Cluste
 
 class ClusterCost final : public CostModel {
  public:
-  ClusterCost(const DeviceProfile& device, ClusterSpec cluster, const ModelSpec& model, const ClusterMesh& mesh,
-              bool overlap_tp)
-      : cluster_(std::move(cluster)), model_(model), tp_(mesh.tp), overlap_tp_(overlap_tp) {
+  ClusterCost(std::shared_ptr<const DeviceCost> device, ClusterSpec cluster, const ModelSpec& model,
+              const ClusterMesh& mesh, bool overlap_tp)
+      : device_(std::move(device)),
+        compute_(device_->compute()),
+        cluster_(std::move(cluster)),
+        model_(model),
+        tp_(mesh.tp),
+        overlap_tp_(overlap_tp) {
     require_valid(cluster_.violations(), "cluster " + cluster_.name);
-    device_ = device.device + ", " + device.precision;
-    HardwareProfile profile = derive_profile(device, model, tp_);
-    profile.collectives = device.collectives;
-    for (const CollectivePoint& point : profile.collectives) measured_ranks_[point.operation].push_back(point.ranks);
-    compute_ = make_profile_cost(std::move(profile), model);
     for (const Axis axis : {Axis::cp, Axis::dp_cp, Axis::pp, Axis::tied, Axis::world}) {
       groups_[axis] = placement_of(cluster_, mesh, axis);
     }
@@ -56,29 +56,29 @@ class ClusterCost final : public CostModel {
     tensor_group_ = place_group(cluster_, tensor_group);
   }
 
-  Seconds attention(Pass pass, const AttentionBlock& block) const override { return compute_->attention(pass, block); }
-  Seconds layer(Pass pass, Tokens tokens) const override { return compute_->layer(pass, tokens); }
-  Seconds reorder(Pass pass, Tokens tokens) const override { return compute_->reorder(pass, tokens); }
-  Seconds embedding(Pass pass, Tokens tokens) const override { return compute_->embedding(pass, tokens); }
-  Seconds head(Pass pass, Tokens tokens) const override { return compute_->head(pass, tokens); }
-  Seconds optimizer(std::int64_t parameters) const override { return compute_->optimizer(parameters); }
-  Bytes kv_bytes_per_token() const override { return compute_->kv_bytes_per_token() / tp_; }
-  Bytes activation_bytes_per_token() const override { return compute_->activation_bytes_per_token() / tp_; }
-  Seconds document_attention(Tokens length) const override { return compute_->document_attention(length); }
+  Seconds attention(Pass pass, const AttentionBlock& block) const override { return compute_.attention(pass, block); }
+  Seconds layer(Pass pass, Tokens tokens) const override { return compute_.layer(pass, tokens); }
+  Seconds reorder(Pass pass, Tokens tokens) const override { return compute_.reorder(pass, tokens); }
+  Seconds embedding(Pass pass, Tokens tokens) const override { return compute_.embedding(pass, tokens); }
+  Seconds head(Pass pass, Tokens tokens) const override { return compute_.head(pass, tokens); }
+  Seconds optimizer(std::int64_t parameters) const override { return compute_.optimizer(parameters); }
+  Bytes kv_bytes_per_token() const override { return compute_.kv_bytes_per_token() / tp_; }
+  Bytes activation_bytes_per_token() const override { return compute_.activation_bytes_per_token() / tp_; }
+  Seconds document_attention(Tokens length) const override { return compute_.document_attention(length); }
   Seconds document_linear(Tokens length) const override {
-    return compute_->document_linear(length) +
+    return compute_.document_linear(length) +
            model_.num_layers *
                (tensor_exchange(Pass::forward, kTypicalTokens) + tensor_exchange(Pass::backward, kTypicalTokens)) *
                static_cast<double>(length) / static_cast<double>(kTypicalTokens);
   }
-  std::string name() const override { return device_ + ", published rates, on " + cluster_.name; }
+  std::string name() const override { return device_->device() + ", published rates, on " + cluster_.name; }
 
   Seconds collective(Collective operation, Axis axis, int ranks, Bytes bytes) const override {
     if (ranks <= 1) return 0;
     if (operation == Collective::send) {
       const auto [from, to] = farthest_;
       return cluster_.tier_of(from, to) > 0 ? send_seconds(cluster_, from, to, bytes)
-                                            : compute_->collective(operation, axis, 2, bytes);
+                                            : compute_.collective(operation, axis, 2, bytes);
     }
     return exchange(operation, groups_.at(axis), bytes);
   }
@@ -87,7 +87,7 @@ class ClusterCost final : public CostModel {
   // backwards, where the gathered inputs are needed a second time for the gradients of the weights.
   Seconds tensor_exchange(Pass pass, Tokens tokens) const override {
     if (tp_ == 1 || tokens == 0) return 0;
-    const Bytes bytes = tokens * compute_->activation_bytes_per_token();
+    const Bytes bytes = tokens * compute_.activation_bytes_per_token();
     const double gathers = pass == Pass::forward ? 2 : 4;
     const Seconds whole = gathers * exchange(Collective::all_gather, tensor_group_, bytes) +
                           2 * exchange(Collective::reduce_scatter, tensor_group_, bytes);
@@ -102,25 +102,17 @@ class ClusterCost final : public CostModel {
   Seconds exchange(Collective operation, const GroupPlacement& group, Bytes bytes) const {
     const int size = group.size();
     if (size <= 1) return 0;
-    const char* name = operation == Collective::all_reduce   ? "all_reduce"
-                       : operation == Collective::all_gather ? "all_gather"
-                                                             : "reduce_scatter";
-    const auto measured = measured_ranks_.find(name);
     const bool in_node = group.parts.front() == size;
-    if (in_node && measured != measured_ranks_.end() &&
-        std::find(measured->second.begin(), measured->second.end(), size) != measured->second.end()) {
-      return compute_->collective(operation, Axis::none, size, bytes);
-    }
+    if (in_node && device_->measured(operation, size)) return compute_.collective(operation, Axis::none, size, bytes);
     return collective_seconds(cluster_, group, operation, bytes);
   }
 
+  std::shared_ptr<const DeviceCost> device_;
+  const CostModel& compute_;  // the device's
   ClusterSpec cluster_;
   ModelSpec model_;
   int tp_;
   bool overlap_tp_;
-  std::string device_;
-  std::unique_ptr<CostModel> compute_;
-  std::map<std::string, std::vector<int>> measured_ranks_;  // of collectives in a node
   std::map<Axis, GroupPlacement> groups_;
   GroupPlacement tensor_group_;
   std::pair<int, int> farthest_;  // GPUs of pipeline neighbours
@@ -128,9 +120,34 @@ class ClusterCost final : public CostModel {
 
 }  // namespace
 
+DeviceCost::DeviceCost(const DeviceProfile& device, const ModelSpec& model, int tp)
+    : device_(device.device + ", " + device.precision) {
+  HardwareProfile profile = derive_profile(device, model, tp);
+  profile.collectives = device.collectives;
+  for (const CollectivePoint& point : profile.collectives) {
+    for (const auto& [operation, name] : {std::pair{Collective::all_reduce, "all_reduce"},
+                                          {Collective::all_gather, "all_gather"},
+                                          {Collective::reduce_scatter, "reduce_scatter"}}) {
+      if (point.operation == name) measured_ranks_[operation].push_back(point.ranks);
+    }
+  }
+  compute_ = make_profile_cost(std::move(profile), model);
+}
+
+bool DeviceCost::measured(Collective operation, int ranks) const {
+  const auto found = measured_ranks_.find(operation);
+  return found != measured_ranks_.end() &&
+         std::find(found->second.begin(), found->second.end(), ranks) != found->second.end();
+}
+
 std::unique_ptr<CostModel> make_cluster_cost(const DeviceProfile& device, const ClusterSpec& cluster,
                                              const ModelSpec& model, const ClusterMesh& mesh, bool overlap_tp) {
-  return std::make_unique<ClusterCost>(device, cluster, model, mesh, overlap_tp);
+  return make_cluster_cost(std::make_shared<DeviceCost>(device, model, mesh.tp), cluster, model, mesh, overlap_tp);
+}
+
+std::unique_ptr<CostModel> make_cluster_cost(std::shared_ptr<const DeviceCost> device, const ClusterSpec& cluster,
+                                             const ModelSpec& model, const ClusterMesh& mesh, bool overlap_tp) {
+  return std::make_unique<ClusterCost>(std::move(device), cluster, model, mesh, overlap_tp);
 }
 
 std::vector<Axis> axes_across_nodes(const ClusterSpec& cluster, const ClusterMesh& mesh) {

@@ -2,7 +2,9 @@
 // ranks of a group sit.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "ballast/cost/cost_model.h"
@@ -25,6 +27,24 @@ struct ClusterMesh {
 // exchanges are cut in tp pieces and run beside its matrix products, so that one piece is exposed, and what does not
 // fit beside them. Throws UserError as derive_profile does, and where the cluster or the profile have violations.
 std::unique_ptr<CostModel> make_cluster_cost(const DeviceProfile& device, const ClusterSpec& cluster,
+                                             const ModelSpec& model, const ClusterMesh& mesh, bool overlap_tp = false);
+
+// What does not depend on the mesh but for its tp, for those who try many meshes: derived once, shared by all.
+class DeviceCost {
+ public:
+  // Throws UserError as derive_profile does.
+  DeviceCost(const DeviceProfile& device, const ModelSpec& model, int tp);
+  const CostModel& compute() const { return *compute_; }
+  const std::string& device() const { return device_; }
+  // Whether a collective inside a node was measured over so many GPUs.
+  bool measured(Collective operation, int ranks) const;
+
+ private:
+  std::string device_;
+  std::shared_ptr<const CostModel> compute_;
+  std::map<Collective, std::vector<int>> measured_ranks_;
+};
+std::unique_ptr<CostModel> make_cluster_cost(std::shared_ptr<const DeviceCost> device, const ClusterSpec& cluster,
                                              const ModelSpec& model, const ClusterMesh& mesh, bool overlap_tp = false);
 
 // The axes whose groups do not lie within a node.

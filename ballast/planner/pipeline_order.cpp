@@ -3,53 +3,25 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ballast/simulate/engine.h"
+#include "ballast/simulate/fast_step.h"
 
 namespace ballast {
 
-namespace {
-
-Program pipeline_program(const Schedule& schedule, const std::vector<Seconds>& seconds) {
-  Program program{.dims = {.pp = schedule.num_ranks}, .ranks = {}};
-  for (int rank = 0; rank < schedule.num_ranks; ++rank) {
-    std::vector<Op>& ops = program.ranks.emplace_back();
-    for (const auto& [stage, kind, m] : schedule.ranks[static_cast<std::size_t>(rank)]) {
-      const Seconds of_stage = seconds[static_cast<std::size_t>(m)] / schedule.num_stages();
-      const auto message = [&, s = stage, at = m](SpanKind span_kind, int other_stage) {
-        ops.push_back(communicate(
-            {.kind = span_kind, .stage = s, .micro_batch = at, .peer = schedule.rank_of_stage(other_stage)}, 0));
-      };
-      switch (kind) {
-        case ActionKind::F:
-          ops.push_back(compute(of_stage / 3));
-          break;
-        case ActionKind::B:
-          ops.push_back(compute(of_stage * 2 / 3));
-          break;
-        case ActionKind::SEND_F:
-          message(SpanKind::SEND_F, stage + 1);
-          break;
-        case ActionKind::RECV_F:
-          message(SpanKind::RECV_F, stage - 1);
-          break;
-        case ActionKind::SEND_B:
-          message(SpanKind::SEND_B, stage - 1);
-          break;
-        case ActionKind::RECV_B:
-          message(SpanKind::RECV_B, stage + 1);
-          break;
-      }
-    }
-    // Ends where the slowest rank ends, with a span to read the time from.
-    ops.push_back(communicate({.kind = SpanKind::REDUCE_NORM, .axis = Axis::world}, 0));
-  }
-  return program;
-}
-
-}  // namespace
-
 Seconds pipeline_seconds(const Schedule& schedule, const std::vector<Seconds>& seconds) {
-  return execute(pipeline_program(schedule, seconds), "predicted").spans.back().end;
+  const ParallelDims dims{.pp = schedule.num_ranks};
+  const auto ranks = static_cast<std::size_t>(schedule.num_ranks);
+  // Stages of one layer, which takes all of the stage's time; all else is free.
+  StepCosts costs;
+  auto& micro_batches = costs.shares.emplace_back();
+  for (const Seconds whole : seconds) {
+    const Seconds of_stage = whole / schedule.num_stages();
+    micro_batches.push_back({{.layer = {of_stage / 3, of_stage * 2 / 3}}});
+  }
+  for (int stage = 0; stage <= schedule.num_stages(); ++stage) costs.first_layer.push_back(stage);
+  costs.closing.resize(ranks);
+  costs.compute_factor.assign(ranks, 1);
+  costs.network_factor.assign(ranks, 1);
+  return fast_step(dims, schedule, costs, {}).time.end;
 }
 
 std::vector<std::size_t> best_pipeline_order(const Schedule& schedule, const std::vector<Seconds>& seconds) {

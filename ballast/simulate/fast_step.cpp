@@ -13,20 +13,20 @@ namespace {
 
 class Step final {
  public:
-  Step(const StepPlan& plan, const ProgramSettings& settings, const StepCosts& costs)
-      : plan_(plan), settings_(settings), costs_(costs), dims_(plan.dims) {
-    for (const auto& actions : plan.schedule.ranks) transfers_.push_back(zero_transfers(actions, settings.zero));
+  Step(const ParallelDims& dims, const Schedule& schedule, const ProgramSettings& settings, const StepCosts& costs)
+      : settings_(settings), costs_(costs), dims_(dims) {
+    for (const auto& actions : schedule.ranks) transfers_.push_back(zero_transfers(actions, settings.zero));
     background_.assign(static_cast<std::size_t>(dims_.pp), BackgroundTransfers(dims_.dp));
     columns_.reserve(static_cast<std::size_t>(dims_.dp * dims_.pp));
     for (int dp = 0; dp < dims_.dp; ++dp) {
       for (int pp = 0; pp < dims_.pp; ++pp) {
         const auto p = static_cast<std::size_t>(pp);
-        columns_.emplace_back(plan, settings, costs, transfers_[p], RankCoordinate{.dp = dp, .pp = pp}, background_[p],
+        columns_.emplace_back(dims, schedule, settings, costs, transfers_[p], RankCoordinate{.dp = dp, .pp = pp}, background_[p],
                               totals_);
       }
     }
-    micro_batches_ = static_cast<std::size_t>(plan.schedule.num_micro_batches);
-    const std::size_t messages = static_cast<std::size_t>(plan.schedule.num_stages()) * 2 * micro_batches_;
+    micro_batches_ = static_cast<std::size_t>(schedule.num_micro_batches);
+    const std::size_t messages = static_cast<std::size_t>(schedule.num_stages()) * 2 * micro_batches_;
     mailboxes_.resize(static_cast<std::size_t>(dims_.dp), std::vector<std::vector<Seconds>>(messages));
   }
 
@@ -42,7 +42,7 @@ class Step final {
     }
     for (const StepColumn& column : columns_) {
       if (column.finished()) continue;
-      throw RunError("step " + std::to_string(plan_.step) + " never finishes: rank " +
+      throw RunError("the step never finishes: rank " +
                      std::to_string(column.first_rank()) + " waits at " + column.waits_at());
     }
     close();
@@ -146,7 +146,6 @@ class Step final {
     FastStep step;
     step.events = totals_.events;
     StepTime& time = step.time;
-    time.step = plan_.step;
     time.seconds_by_kind = totals_.by_kind();
     for (const StepColumn& column : columns_) {
       for (const Seconds clock : column.clocks()) time.end = std::max(time.end, clock);
@@ -162,7 +161,6 @@ class Step final {
     return step;
   }
 
-  const StepPlan& plan_;
   const ProgramSettings& settings_;
   const StepCosts& costs_;
   const ParallelDims dims_;
@@ -178,13 +176,16 @@ class Step final {
 
 }  // namespace
 
-FastStep fast_step(const StepPlan& plan, const StepCosts& costs, const ProgramSettings& settings) {
-  return Step(plan, settings, costs).run();
+FastStep fast_step(const ParallelDims& dims, const Schedule& schedule, const StepCosts& costs,
+                   const ProgramSettings& settings) {
+  return Step(dims, schedule, settings, costs).run();
 }
 
 FastStep fast_step(const StepPlan& plan, const ModelSpec& model, const CostModel& cost,
                    const ProgramSettings& settings) {
-  return fast_step(plan, step_costs(plan, model, cost, settings), settings);
+  FastStep step = fast_step(plan.dims, plan.schedule, step_costs(plan, model, cost, settings), settings);
+  step.time.step = plan.step;
+  return step;
 }
 
 }  // namespace ballast

@@ -23,7 +23,8 @@ struct FastStep {
 FastStep fast_step(const StepPlan& plan, const ModelSpec& model, const CostModel& cost,
                    const ProgramSettings& settings = {});
 
-// The same with the costs at hand: of the plan, only step, dims and schedule are read.
-FastStep fast_step(const StepPlan& plan, const StepCosts& costs, const ProgramSettings& settings);
+// The same with the costs at hand. REQUIRES: they are of these dims and stages.
+FastStep fast_step(const ParallelDims& dims, const Schedule& schedule, const StepCosts& costs,
+                   const ProgramSettings& settings);
 
 }  // namespace ballast

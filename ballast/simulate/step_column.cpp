@@ -25,20 +25,21 @@ Seconds BackgroundTransfers::post(std::size_t n, Seconds at, Seconds cost, bool&
   return posted.end - begin;
 }
 
-StepColumn::StepColumn(const StepPlan& plan, const ProgramSettings& settings, const StepCosts& costs,
-                       const ZeroTransfers& transfers, RankCoordinate at, BackgroundTransfers& background,
-                       StepTotals& totals)
-    : plan_(plan),
+StepColumn::StepColumn(const ParallelDims& dims, const Schedule& schedule, const ProgramSettings& settings,
+                       const StepCosts& costs, const ZeroTransfers& transfers, RankCoordinate at,
+                       BackgroundTransfers& background, StepTotals& totals)
+    : dims_(dims),
+      schedule_(schedule),
       settings_(settings),
       costs_(costs),
-      actions_(plan.schedule.ranks[static_cast<std::size_t>(at.pp)]),
+      actions_(schedule.ranks[static_cast<std::size_t>(at.pp)]),
       transfers_(transfers),
       shares_(costs.shares[static_cast<std::size_t>(at.dp)]),
       pp_(at.pp),
-      first_rank_(plan.dims.rank({.dp = at.dp, .pp = at.pp, .cp = 0})),
+      first_rank_(dims.rank({.dp = at.dp, .pp = at.pp, .cp = 0})),
       background_(background),
       totals_(totals),
-      clocks_(static_cast<std::size_t>(plan.dims.cp), 0),
+      clocks_(static_cast<std::size_t>(dims.cp), 0),
       begins_(clocks_.size()),
       times_(clocks_.size()) {
   for (std::size_t c = 0; c < clocks_.size(); ++c) {
@@ -157,7 +158,7 @@ void StepColumn::post(SpanKind kind, int stage, int slot, int handle, ColumnNeig
   const Seconds held = background_.post(num_posted_++, *std::max_element(clocks_.begin(), clocks_.end()),
                                         seconds * dp_cp_factor_, last);
   if (!last) return;
-  const int ranks = plan_.dims.dp * plan_.dims.cp;
+  const int ranks = dims_.dp * dims_.cp;
   totals_.add(kind, held * ranks);
   totals_.events += ranks;
   neighbours.transfer_done();
@@ -214,7 +215,7 @@ bool StepColumn::work(const Action& action, ColumnNeighbours& neighbours) {
   const int stage = action.stage;
   const int slots = costs_.num_slots(stage);
   const int layers = costs_.num_layers(stage);
-  const bool last_stage = stage + 1 == plan_.schedule.num_stages();
+  const bool last_stage = stage + 1 == schedule_.num_stages();
   const std::vector<ShareCosts>& shares = shares_[static_cast<std::size_t>(action.micro_batch)];
   for (; slot_done_ < slots; ++slot_done_) {
     const int slot = forward ? slot_done_ : slots - 1 - slot_done_;
@@ -262,7 +263,7 @@ void StepColumn::end_work(bool forward, int layers) {
 
 int StepColumn::peer_of(const Action& action) const {
   const bool to_next = action.kind == ActionKind::SEND_F || action.kind == ActionKind::RECV_B;
-  return plan_.schedule.rank_of_stage(action.stage + (to_next ? 1 : -1));
+  return schedule_.rank_of_stage(action.stage + (to_next ? 1 : -1));
 }
 
 void StepColumn::send(const Action& action, ColumnNeighbours& neighbours) {
@@ -274,7 +275,7 @@ void StepColumn::send(const Action& action, ColumnNeighbours& neighbours) {
 
 void StepColumn::receive(const Action& action, const std::vector<Seconds>& sent) {
   const std::vector<ShareCosts>& shares = shares_[static_cast<std::size_t>(action.micro_batch)];
-  const int first_peer = first_rank_ + (peer_of(action) - pp_) * plan_.dims.cp;
+  const int first_peer = first_rank_ + (peer_of(action) - pp_) * dims_.cp;
   const SpanKind kind = action.kind == ActionKind::RECV_F ? SpanKind::RECV_F : SpanKind::RECV_B;
   for (std::size_t c = 0; c < clocks_.size(); ++c) {
     const Seconds wait = std::max(0.0, sent[c] - clocks_[c]);

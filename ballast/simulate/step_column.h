@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ballast/ir/step_plan.h"
+#include "ballast/ir/schedule.h"
 #include "ballast/simulate/analysis.h"
 #include "ballast/simulate/step_costs.h"
 #include "ballast/simulate/zero.h"
@@ -76,8 +76,9 @@ class ColumnNeighbours {
 class StepColumn {
  public:
   // All references outlive the column. `transfers`: of this pipeline rank's actions.
-  StepColumn(const StepPlan& plan, const ProgramSettings& settings, const StepCosts& costs,
-             const ZeroTransfers& transfers, RankCoordinate at, BackgroundTransfers& background, StepTotals& totals);
+  StepColumn(const ParallelDims& dims, const Schedule& schedule, const ProgramSettings& settings,
+             const StepCosts& costs, const ZeroTransfers& transfers, RankCoordinate at,
+             BackgroundTransfers& background, StepTotals& totals);
 
   // Goes through the schedule as far as it can; finished() once it is through.
   void run(ColumnNeighbours& neighbours);
@@ -113,7 +114,8 @@ class StepColumn {
   void send(const Action& action, ColumnNeighbours& neighbours);
   void receive(const Action& action, const std::vector<Seconds>& sent);
 
-  const StepPlan& plan_;
+  const ParallelDims& dims_;
+  const Schedule& schedule_;
   const ProgramSettings& settings_;
   const StepCosts& costs_;
   const std::vector<Action>& actions_;

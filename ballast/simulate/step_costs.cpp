@@ -1,6 +1,7 @@
 #include "ballast/simulate/step_costs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ballast/cost/stage_parameters.h"
 #include "ballast/spec/mesh_order.h"
@@ -13,53 +14,27 @@ constexpr Bytes kControlBytes = 8;  // a digest
 constexpr Bytes kNormBytes = 16;    // loss and squared gradient norm, in double precision
 constexpr std::array<Pass, 2> kPasses = {Pass::forward, Pass::backward};
 
+// Of a token's keys and values in a layer; summed in the gradients' wider type.
+Bytes kv_gradient_bytes(const ModelSpec& model, const ProgramSettings& settings) {
+  return Bytes{2} * model.num_kv_heads * model.head_dim * settings.gradient_bytes / settings.tensor_parallel;
+}
+
 class Pricing {
  public:
-  Pricing(const StepPlan& plan, const ModelSpec& model, const CostModel& cost, const ProgramSettings& settings)
-      : plan_(plan),
+  Pricing(const ParallelDims& dims, const std::vector<int>& stage_layers, const ModelSpec& model,
+          const CostModel& cost, const ProgramSettings& settings)
+      : dims_(dims),
+        stage_layers_(stage_layers),
         model_(model),
         cost_(cost),
         settings_(settings),
-        replicas_(plan.dims.dp * plan.dims.cp) {}
-
-  // Summed in the gradients' wider type.
-  Bytes kv_gradient_bytes() const {
-    return Bytes{2} * model_.num_kv_heads * model_.head_dim * settings_.gradient_bytes / settings_.tensor_parallel;
-  }
-
-  std::vector<ShareCosts> shares(const ShardPlan& shard) const {
-    std::vector<ShareCosts> found;
-    const Tokens all = shard.num_tokens();
-    std::array<Seconds, 2> kv_exchange = {
-        cost_.collective(Collective::all_gather, Axis::cp, plan_.dims.cp, all * cost_.kv_bytes_per_token()),
-        cost_.collective(Collective::reduce_scatter, Axis::cp, plan_.dims.cp, all * kv_gradient_bytes())};
-    if (!shard.gathers_in_order()) {
-      for (std::size_t p = 0; p < 2; ++p) kv_exchange[p] += cost_.reorder(kPasses[p], all);
-    }
-    for (int rank = 0; rank < shard.num_ranks(); ++rank) {
-      ShareCosts share{.tokens = shard.num_tokens(rank), .all_tokens = all, .kv_exchange = kv_exchange};
-      shard.for_each_block(rank, [&](const AttentionBlock& block) {
-        for (std::size_t p = 0; p < 2; ++p) share.attention[p] += cost_.attention(kPasses[p], block);
-      });
-      for (std::size_t p = 0; p < 2; ++p) {
-        share.embedding[p] = cost_.embedding(kPasses[p], share.tokens);
-        share.layer[p] = cost_.layer(kPasses[p], share.tokens);
-        share.head[p] = cost_.head(kPasses[p], share.tokens);
-        share.tensor_exchange[p] = cost_.tensor_exchange(kPasses[p], share.tokens);
-      }
-      // An empty tensor is not sent at all.
-      const Bytes bytes = share.tokens * cost_.activation_bytes_per_token();
-      if (bytes > 0 && plan_.dims.pp > 1) share.message = cost_.collective(Collective::send, Axis::pp, 2, bytes);
-      found.push_back(share);
-    }
-    return found;
-  }
+        replicas_(dims.dp * dims.cp) {}
 
   Transfer background(SpanKind kind, int stage, int slot) const {
     const bool gathers = kind == SpanKind::UNSHARD;
-    const std::int64_t layers = plan_.stage_layers[static_cast<std::size_t>(stage)];
+    const std::int64_t layers = stage_layers_[static_cast<std::size_t>(stage)];
     const std::int64_t besides =
-        stage_parameters(model_, plan_.stage_layers, stage, plan_.dims.pp) - layers * model_.layer_parameters();
+        stage_parameters(model_, stage_layers_, stage, dims_.pp) - layers * model_.layer_parameters();
     const std::int64_t last_slot = std::max<std::int64_t>(1, layers) - 1;
     const bool carries = stage == 0 ? slot == 0 : slot == last_slot;
     const std::int64_t parameters = (layers > 0 ? model_.layer_parameters() : 0) + (carries ? besides : 0);
@@ -71,16 +46,15 @@ class Pricing {
   }
 
   ClosingCosts closing(int pp) const {
-    const ParallelDims& dims = plan_.dims;
     const std::int64_t parameters =
-        rank_parameters(model_, plan_.stage_layers, pp, dims.pp) / settings_.tensor_parallel;
-    ClosingCosts costs{.holds_tied = model_.tied_head && (pp == 0 || pp == dims.pp - 1),
+        rank_parameters(model_, stage_layers_, pp, dims_.pp) / settings_.tensor_parallel;
+    ClosingCosts costs{.holds_tied = model_.tied_head && (pp == 0 || pp == dims_.pp - 1),
                        .reduce_tied = {},
                        .reduce_gradients = {},
                        .optimizer = cost_.optimizer(settings_.zero > 0 ? parameters / replicas_ : parameters)};
     if (costs.holds_tied) {
       costs.reduce_tied = all_reduce(
-          Axis::tied, dims.pp > 1 ? 2 : 1,
+          Axis::tied, dims_.pp > 1 ? 2 : 1,
           model_.embedding_parameters() / settings_.tensor_parallel * settings_.gradient_bytes);
     }
     if (settings_.zero == 0) {
@@ -94,7 +68,8 @@ class Pricing {
   }
 
  private:
-  const StepPlan& plan_;
+  const ParallelDims& dims_;
+  const std::vector<int>& stage_layers_;
   const ModelSpec& model_;
   const CostModel& cost_;
   const ProgramSettings& settings_;
@@ -134,15 +109,53 @@ double StepCosts::factor(Axis axis, int rank) const {
   return leaves ? network_factor[static_cast<std::size_t>(rank)] : 1;
 }
 
-StepCosts step_costs(const StepPlan& plan, const ModelSpec& model, const CostModel& cost,
-                     const ProgramSettings& settings) {
-  const Pricing pricing(plan, model, cost, settings);
-  const ParallelDims& dims = plan.dims;
+std::vector<ShareCosts> share_costs(const ShardPlan& shard, const CostModel& cost) {
+  std::vector<ShareCosts> shares;
+  const Tokens all = shard.num_tokens();
+  const bool in_order = shard.gathers_in_order();
+  for (int rank = 0; rank < shard.num_ranks(); ++rank) {
+    ShareCosts share{.tokens = shard.num_tokens(rank), .all_tokens = all, .gathers_in_order = in_order};
+    shard.for_each_block(rank, [&](const AttentionBlock& block) {
+      for (std::size_t p = 0; p < 2; ++p) share.attention[p] += cost.attention(kPasses[p], block);
+    });
+    for (std::size_t p = 0; p < 2; ++p) {
+      share.embedding[p] = cost.embedding(kPasses[p], share.tokens);
+      share.layer[p] = cost.layer(kPasses[p], share.tokens);
+      share.head[p] = cost.head(kPasses[p], share.tokens);
+      share.tensor_exchange[p] = cost.tensor_exchange(kPasses[p], share.tokens);
+    }
+    shares.push_back(share);
+  }
+  return shares;
+}
+
+void price_exchanges(std::vector<ShareCosts>& shares, const ParallelDims& dims, const ModelSpec& model,
+                     const CostModel& cost, const ProgramSettings& settings) {
+  const Tokens all = shares.front().all_tokens;
+  std::array<Seconds, 2> kv_exchange = {
+      cost.collective(Collective::all_gather, Axis::cp, dims.cp, all * cost.kv_bytes_per_token()),
+      cost.collective(Collective::reduce_scatter, Axis::cp, dims.cp, all * kv_gradient_bytes(model, settings))};
+  if (!shares.front().gathers_in_order) {
+    for (std::size_t p = 0; p < 2; ++p) kv_exchange[p] += cost.reorder(kPasses[p], all);
+  }
+  for (ShareCosts& share : shares) {
+    share.kv_exchange = kv_exchange;
+    // An empty tensor is not sent at all.
+    const Bytes bytes = share.tokens * cost.activation_bytes_per_token();
+    if (bytes > 0 && dims.pp > 1) share.message = cost.collective(Collective::send, Axis::pp, 2, bytes);
+  }
+}
+
+StepCosts step_costs(const ParallelDims& dims, const std::vector<int>& stage_layers,
+                     std::vector<std::vector<std::vector<ShareCosts>>> shares, const ModelSpec& model,
+                     const CostModel& cost, const ProgramSettings& settings) {
+  const Pricing pricing(dims, stage_layers, model, cost, settings);
   const auto world = static_cast<std::size_t>(dims.world_size());
   StepCosts costs;
+  costs.shares = std::move(shares);
   costs.compute_factor.assign(world, 1);
   costs.network_factor.assign(world, 1);
-  costs.kv_gradient_bytes = pricing.kv_gradient_bytes();
+  costs.kv_gradient_bytes = kv_gradient_bytes(model, settings);
   costs.network_axes = settings.network_axes;
   for (const SlowRank& slow : settings.slow_ranks) {
     const auto rank = static_cast<std::size_t>(slow.rank);
@@ -150,14 +163,10 @@ StepCosts step_costs(const StepPlan& plan, const ModelSpec& model, const CostMod
     costs.compute_factor[rank] = std::max(costs.compute_factor[rank], slow.compute);
     costs.network_factor[rank] = std::max(costs.network_factor[rank], slow.network);
   }
-  for (const auto& pipeline : plan.shard_plans) {
-    auto& of_pipeline = costs.shares.emplace_back();
-    for (const ShardPlan& shard : pipeline) of_pipeline.push_back(pricing.shares(shard));
-  }
   costs.first_layer.push_back(0);
-  for (const int layers : plan.stage_layers) costs.first_layer.push_back(costs.first_layer.back() + layers);
+  for (const int layers : stage_layers) costs.first_layer.push_back(costs.first_layer.back() + layers);
   if (settings.zero > 0) {
-    for (int stage = 0; stage < static_cast<int>(plan.stage_layers.size()); ++stage) {
+    for (int stage = 0; stage < static_cast<int>(stage_layers.size()); ++stage) {
       auto& unshard = costs.unshard.emplace_back();
       auto& reshard = costs.reshard.emplace_back();
       for (int slot = 0; slot < costs.num_slots(stage); ++slot) {
@@ -170,6 +179,18 @@ StepCosts step_costs(const StepPlan& plan, const ModelSpec& model, const CostMod
   costs.reduce_norm = pricing.all_reduce(Axis::world, dims.world_size(), kNormBytes);
   costs.control = pricing.all_reduce(Axis::world, dims.world_size(), kControlBytes);
   return costs;
+}
+
+StepCosts step_costs(const StepPlan& plan, const ModelSpec& model, const CostModel& cost,
+                     const ProgramSettings& settings) {
+  std::vector<std::vector<std::vector<ShareCosts>>> shares;
+  for (const auto& pipeline : plan.shard_plans) {
+    auto& of_pipeline = shares.emplace_back();
+    for (const ShardPlan& shard : pipeline) {
+      price_exchanges(of_pipeline.emplace_back(share_costs(shard, cost)), plan.dims, model, cost, settings);
+    }
+  }
+  return step_costs(plan.dims, plan.stage_layers, std::move(shares), model, cost, settings);
 }
 
 }  // namespace ballast

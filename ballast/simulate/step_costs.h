@@ -42,6 +42,7 @@ struct ShareCosts {
   std::array<Seconds, 2> head = {};
   std::array<Seconds, 2> kv_exchange = {};  // keys and values gathered, their gradients scattered; reordering included
   Seconds message = 0;                      // between stages
+  bool gathers_in_order = true;             // the micro-batch does: nothing needs to be put back in packed order
 };
 
 struct Transfer {
@@ -77,6 +78,17 @@ struct StepCosts {
   // Of an exchange over `axis` by a rank of this factor.
   double factor(Axis axis, int rank) const;
 };
+
+// By cp rank; what it computes, and the exchanges between tensor parallel GPUs.
+std::vector<ShareCosts> share_costs(const ShardPlan& shard, const CostModel& cost);
+// The other exchanges of these shares of one micro-batch, which depend on where the ranks of a mesh sit.
+void price_exchanges(std::vector<ShareCosts>& shares, const ParallelDims& dims, const ModelSpec& model,
+                     const CostModel& cost, const ProgramSettings& settings);
+
+// Of shares that are priced. REQUIRES: slow ranks are ranks.
+StepCosts step_costs(const ParallelDims& dims, const std::vector<int>& stage_layers,
+                     std::vector<std::vector<std::vector<ShareCosts>>> shares, const ModelSpec& model,
+                     const CostModel& cost, const ProgramSettings& settings);
 
 // REQUIRES: the plan has no violations; slow ranks are ranks.
 StepCosts step_costs(const StepPlan& plan, const ModelSpec& model, const CostModel& cost,

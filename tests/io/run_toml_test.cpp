@@ -65,7 +65,19 @@ TEST(RunToml, SaysWhatAKeyTakes) {
   EXPECT_EQ(refusal("[run]\nseed = -1\n"), "run.toml: [run] seed = -1: must be a whole number of 0 or more");
   EXPECT_EQ(refusal("window = 8\n"),
             "run.toml: section [window] is unknown; valid: run, corpus, model, parallel, "
-            "cluster, workload, schedule, packing, sharding, cost, training, launch");
+            "cluster, workload, schedule, packing, sharding, cost, training, launch, faults, storage, plan");
+}
+
+TEST(RunToml, ReadsFaultsStorageAndPlansAndLeavesThemOutWhereNothingIsAsked) {
+  const RunSpec spec = run_spec_from_toml(
+      "[faults]\nslow_gpus = [[3, 1.5]]\n[storage]\nbytes_per_second = 2e9\n[plan]\ngpus = 64\ntp = [1, 8]\n"
+      "mappings = [\"tp-cp-dp-pp\"]\n",
+      "run.toml");
+  EXPECT_EQ(spec.faults.slow_gpus, (std::vector<std::vector<double>>{{3, 1.5}}));
+  EXPECT_EQ(spec.storage.bytes_per_second, 2e9);
+  EXPECT_EQ(spec.plan.tp, (std::vector<int>{1, 8}));
+  EXPECT_EQ(run_spec_from_toml(to_toml(spec), "run.toml"), spec);
+  EXPECT_EQ(to_toml(RunSpec{}).find("[plan]"), std::string::npos);
 }
 
 TEST(RunToml, NamesTheLineOfBrokenToml) { EXPECT_EQ(refusal("[run]\nseed = = 1\n").find("run.toml:2: "), 0U); }
