@@ -13,17 +13,13 @@
 #include "ballast/cost/memory.h"
 #include "ballast/io/atomic_file.h"
 #include "ballast/io/chrome_trace.h"
-#include "ballast/io/cluster_toml.h"
-#include "ballast/io/corpus.h"
-#include "ballast/io/device_profile_json.h"
-#include "ballast/io/lengths.h"
 #include "ballast/io/plan_json.h"
 #include "ballast/io/profile_json.h"
-#include "ballast/io/run_toml.h"
 #include "ballast/packing/balance.h"
 #include "ballast/planner/step_stream.h"
 #include "ballast/simulate/analysis.h"
 #include "ballast/simulate/predict.h"
+#include "cli/simulated_run.h"
 #include "cli/size_option.h"
 #include "cli/verbs.h"
 
@@ -43,7 +39,6 @@ struct SimulateOptions {
   bool quiet = false;
 };
 
-// What a simulated run is made of.
 struct Subject {
   RunSpec run;
   DocumentLengths documents;
@@ -56,38 +51,18 @@ struct Subject {
   }
 };
 
-DocumentLengths read_workload(RunSpec& run, const std::string& where) {
-  if (!run.lengths.empty()) {
-    if (!run.corpus.empty()) throw UserError(where + ": [workload] lengths and [corpus] path exclude each other");
-    return read_lengths(run.lengths, {.documents = 100'000, .seed = run.seed});
-  }
-  if (run.corpus.empty()) {
-    throw UserError(where + ": [workload] lengths is missing: name a file of document lengths, or a [corpus] path");
-  }
-  if (run.model.vocab_size == 0) run.model.vocab_size = static_cast<int>(Corpus(run.corpus).summary().vocab_size);
-  return read_lengths(run.corpus);
-}
-
 Subject read_subject(const SimulateOptions& options) {
   const std::string& where = options.run_toml;
-  Subject subject;
-  RunSpec& run = subject.run;
-  run = read_run_toml(where, options.overrides);
-  subject.documents = read_workload(run, where);
-  if (run.model.vocab_size == 0) {
-    throw UserError(where + ": [model] vocab_size is missing: document lengths alone do not tell it");
-  }
+  SimulatedRun simulated = read_simulated_run(where, options.overrides);
+  Subject subject{.run = std::move(simulated.run),
+                  .documents = std::move(simulated.documents),
+                  .cost = nullptr,
+                  .cluster = std::move(simulated.cluster)};
+  const RunSpec& run = subject.run;
   require_valid(run.violations(), where);
-  if (!run.cluster.empty()) {
-    subject.cluster = read_cluster(run.cluster);
-    const DeviceProfile device = read_device_profile(subject.cluster->device);
-    if (device.precision != to_string(run.training.precision)) {
-      throw UserError(fmt::format("{}: [training] precision = \"{}\": {} has rates of {}", where,
-                                  to_string(run.training.precision), subject.cluster->device, device.precision));
-    }
-    subject.cost =
-        make_cluster_cost(device, *subject.cluster, run.model, subject.mesh(), run.overlap_tp);
-    subject.peak_flops_per_second = device.peak_flops_per_second;
+  if (simulated.device) {
+    subject.cost = make_cluster_cost(*simulated.device, *subject.cluster, run.model, subject.mesh(), run.overlap_tp);
+    subject.peak_flops_per_second = simulated.device->peak_flops_per_second;
   } else if (!run.profile.empty()) {
     if (run.tensor_parallel > 1) {
       throw UserError(where + ": [parallel] tp: a measured profile is of one rank; name a [cluster] file");

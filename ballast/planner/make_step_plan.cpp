@@ -51,6 +51,23 @@ std::vector<std::vector<std::size_t>> assign_contiguous(std::size_t count, int p
 
 }  // namespace
 
+std::vector<std::vector<std::size_t>> order_micro_batches(const std::vector<Seconds>& seconds,
+                                                          const StepPlanSettings& settings, const Schedule& schedule) {
+  const bool balanced = settings.assignment == PipelineAssignment::balanced;
+  std::vector<std::vector<std::size_t>> assigned = balanced ? assign_balanced(seconds, settings.dims.dp)
+                                                            : assign_contiguous(seconds.size(), settings.dims.dp);
+  if (!balanced) return assigned;
+  for (std::vector<std::size_t>& of_pipeline : assigned) {
+    std::vector<Seconds> own;
+    for (const std::size_t m : of_pipeline) own.push_back(seconds[m]);
+    std::vector<std::size_t> ordered = of_pipeline;
+    const std::vector<std::size_t> best = best_pipeline_order(schedule, own);
+    std::transform(best.begin(), best.end(), ordered.begin(), [&](std::size_t i) { return of_pipeline[i]; });
+    of_pipeline = std::move(ordered);
+  }
+  return assigned;
+}
+
 StepPlan make_step_plan(const PackedStep& packed, const StepPlanSettings& settings, const CostModel& cost) {
   const int dp = settings.dims.dp;
   const int each = (static_cast<int>(packed.micro_batches.size()) + dp - 1) / dp;
@@ -66,19 +83,10 @@ StepPlan make_step_plan(const PackedStep& packed, const StepPlanSettings& settin
   std::vector<Seconds> seconds;
   for (const MicroBatch& micro_batch : micro_batches) seconds.push_back(cost.micro_batch(micro_batch));
 
-  const bool balanced = settings.assignment == PipelineAssignment::balanced;
-  const auto assigned = balanced ? assign_balanced(seconds, dp) : assign_contiguous(micro_batches.size(), dp);
-  for (const auto& of_pipeline : assigned) {
-    std::vector<std::size_t> order = of_pipeline;
-    if (balanced) {
-      std::vector<Seconds> own;
-      for (const std::size_t m : of_pipeline) own.push_back(seconds[m]);
-      const std::vector<std::size_t> best = best_pipeline_order(plan.schedule, own);
-      std::transform(best.begin(), best.end(), order.begin(), [&](std::size_t i) { return of_pipeline[i]; });
-    }
+  for (const std::vector<std::size_t>& of_pipeline : order_micro_batches(seconds, settings, plan.schedule)) {
     auto& pipeline = plan.micro_batches.emplace_back();
     auto& shards = plan.shard_plans.emplace_back();
-    for (const std::size_t m : order) {
+    for (const std::size_t m : of_pipeline) {
       pipeline.push_back(micro_batches[m]);
       shards.push_back(make_shard_plan(settings.sharding, micro_batches[m].cu_seqlens(), settings.dims.cp, cost));
     }

@@ -34,6 +34,11 @@ StepPlanSettings step_plan_settings(const RunSpec& run);
 // UserError for an unknown schedule or sharding and for a step without micro-batches.
 StepPlan make_step_plan(const PackedStep& packed, const StepPlanSettings& settings, const CostModel& cost);
 
+// Which micro-batches each pipeline runs, in the order in which it runs them: places in `seconds`, their predicted times.
+// REQUIRES: dp divides their number; `schedule` is of one pipeline.
+std::vector<std::vector<std::size_t>> order_micro_batches(const std::vector<Seconds>& seconds,
+                                                          const StepPlanSettings& settings, const Schedule& schedule);
+
 // By pipeline, the places in `seconds`; longest first to the least loaded pipeline of those with fewer than
 // ceil(size / pipelines).
 std::vector<std::vector<std::size_t>> assign_balanced(const std::vector<Seconds>& seconds, int pipelines);

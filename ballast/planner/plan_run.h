@@ -1,0 +1,55 @@
+// The planner (requirement L6): all choices, cut by memory, ranked by simulated time on the user's documents; for each
+// that is not taken, why.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ballast/cost/memory.h"
+#include "ballast/planner/step_estimator.h"
+
+namespace ballast {
+
+struct RankedCandidate {
+  RunChoice choice;
+  Seconds step_seconds = 0;  // predicted mean
+  double tokens_per_second = 0;
+  double step_spread = 0;  // standard deviation of a step over the mean
+  double bubble_share = 0;
+  double exposed_communication_share = 0;
+  double imbalance = 1;
+  Bytes peak_memory_bytes = 0;
+};
+
+// Kinds of reasons; each text names one.
+struct Rejections {
+  std::int64_t count = 0;
+  std::map<std::string, std::int64_t> by_reason;
+};
+
+struct RunPlanning {
+  std::vector<RankedCandidate> ranked;  // fastest first, simulated over run.plan.final_steps
+  // Every choice that was simulated, over run.plan.steps, fastest first.
+  std::vector<RankedCandidate> simulated;
+  std::int64_t considered = 0;
+  Rejections rejected;
+  Seconds planning_seconds = 0;
+  // Where nothing fits in memory: what comes nearest, and by how many bytes it does not.
+  std::optional<RunChoice> nearest;
+  Bytes missing_bytes = 0;
+};
+
+// The most that a GPU of this run holds, over pipeline ranks; `worst`, where given, gets the parts of that one.
+Bytes peak_memory(const RunSpec& run, const Schedule& schedule, MemoryParts* worst = nullptr);
+
+// `progress(done, best)`, where given, is called now and then with the choices dealt with.
+// Throws UserError where run.plan asks for what the model or cluster cannot be (naming key and value), or the workload
+// ends before the steps are simulated. REQUIRES: run.plan.gpus is 1 or more.
+RunPlanning plan_run(const RunSubject& subject,
+                     const std::function<void(std::int64_t, double)>& progress = nullptr);
+
+}  // namespace ballast

@@ -1,0 +1,48 @@
+#include "cli/simulated_run.h"
+
+#include <fmt/format.h>
+
+#include "ballast/base/error.h"
+#include "ballast/io/cluster_toml.h"
+#include "ballast/io/corpus.h"
+#include "ballast/io/device_profile_json.h"
+#include "ballast/io/run_toml.h"
+
+namespace ballast::cli {
+
+namespace {
+
+DocumentLengths read_workload(RunSpec& run, const std::string& where) {
+  if (!run.lengths.empty()) {
+    if (!run.corpus.empty()) throw UserError(where + ": [workload] lengths and [corpus] path exclude each other");
+    return read_lengths(run.lengths, {.documents = 100'000, .seed = run.seed});
+  }
+  if (run.corpus.empty()) {
+    throw UserError(where + ": [workload] lengths is missing: name a file of document lengths, or a [corpus] path");
+  }
+  if (run.model.vocab_size == 0) run.model.vocab_size = static_cast<int>(Corpus(run.corpus).summary().vocab_size);
+  return read_lengths(run.corpus);
+}
+
+}  // namespace
+
+SimulatedRun read_simulated_run(const std::string& run_toml, const std::vector<std::string>& overrides) {
+  SimulatedRun simulated;
+  RunSpec& run = simulated.run;
+  run = read_run_toml(run_toml, overrides);
+  simulated.documents = read_workload(run, run_toml);
+  if (run.model.vocab_size == 0) {
+    throw UserError(run_toml + ": [model] vocab_size is missing: document lengths alone do not tell it");
+  }
+  if (run.cluster.empty()) return simulated;
+  simulated.cluster = read_cluster(run.cluster);
+  simulated.device = read_device_profile(simulated.cluster->device);
+  if (simulated.device->precision != to_string(run.training.precision)) {
+    throw UserError(fmt::format("{}: [training] precision = \"{}\": {} has rates of {}", run_toml,
+                                to_string(run.training.precision), simulated.cluster->device,
+                                simulated.device->precision));
+  }
+  return simulated;
+}
+
+}  // namespace ballast::cli
