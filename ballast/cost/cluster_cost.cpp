@@ -57,6 +57,9 @@ class ClusterCost final : public CostModel {
   }
 
   Seconds attention(Pass pass, const AttentionBlock& block) const override { return compute_.attention(pass, block); }
+  std::array<Seconds, 2> attention_passes(const AttentionBlock& block) const override {
+    return compute_.attention_passes(block);
+  }
   Seconds layer(Pass pass, Tokens tokens) const override { return compute_.layer(pass, tokens); }
   Seconds reorder(Pass pass, Tokens tokens) const override { return compute_.reorder(pass, tokens); }
   Seconds embedding(Pass pass, Tokens tokens) const override { return compute_.embedding(pass, tokens); }

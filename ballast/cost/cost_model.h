@@ -3,6 +3,7 @@
 // Costs are of this rank's device; attention and layer are of ONE layer.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,10 @@ class CostModel {
 
   // Attention of one layer over one block: queries rows that end with the block's last key (see AttentionBlock).
   virtual Seconds attention(Pass pass, const AttentionBlock& block) const = 0;
+  // Forward and backward, for those who want both: the same, asked once.
+  virtual std::array<Seconds, 2> attention_passes(const AttentionBlock& block) const {
+    return {attention(Pass::forward, block), attention(Pass::backward, block)};
+  }
   // Everything of one layer that is linear in tokens.
   virtual Seconds layer(Pass pass, Tokens tokens) const = 0;
   // One indexed copy of the gathered keys and values of so many tokens into packed order, or of their gradients back.

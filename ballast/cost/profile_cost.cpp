@@ -66,9 +66,8 @@ class AttentionRate {
     points_.clear();
   }
   bool empty() const { return curves_.empty(); }
-  double at(double queries, double keys) const {
-    const double log_keys = std::log2(keys);
-    return between(curves_, std::log2(queries), [&](const Curve& curve) { return curve.at(log_keys); });
+  double at(double log_queries, double log_keys) const {
+    return between(curves_, log_queries, [&](const Curve& curve) { return curve.at(log_keys); });
   }
 
  private:
@@ -99,15 +98,13 @@ class ProfileCost final : public CostModel {
   }
 
   Seconds attention(Pass pass, const AttentionBlock& block) const override {
-    const Tokens queries = block.queries.size();
-    const Tokens before = block.keys.size() - queries;
-    if (queries <= 0) return 0;
-    const PassRates& rates = attention_[index(pass)];
-    const auto rows = static_cast<double>(queries);
-    const Seconds diagonal = 0.5 * rows * (rows + 1) / rates.causal.at(rows, 1);
-    if (before <= 0) return at_least_overhead(diagonal);
-    const auto columns = static_cast<double>(before);
-    return at_least_overhead(diagonal) + at_least_overhead(rows * columns / rates.full.at(rows, columns));
+    if (block.queries.size() <= 0) return 0;
+    return attention(pass, Shape(block));
+  }
+  std::array<Seconds, 2> attention_passes(const AttentionBlock& block) const override {
+    if (block.queries.size() <= 0) return {0, 0};
+    const Shape shape(block);
+    return {attention(Pass::forward, shape), attention(Pass::backward, shape)};
   }
 
   Seconds layer(Pass pass, Tokens tokens) const override { return linear(0, pass, tokens); }
@@ -151,6 +148,27 @@ class ProfileCost final : public CostModel {
 
  private:
   static std::size_t index(Pass pass) { return pass == Pass::forward ? 0 : 1; }
+
+  // Sizes of a block, with the logarithms that both passes read their rates by.
+  struct Shape {
+    explicit Shape(const AttentionBlock& block)
+        : rows(static_cast<double>(block.queries.size())),
+          columns(static_cast<double>(block.keys.size() - block.queries.size())),
+          log_rows(std::log2(rows)),
+          log_columns(columns > 0 ? std::log2(columns) : 0) {}
+    double rows;
+    double columns;  // keys before the first query
+    double log_rows;
+    double log_columns;
+  };
+
+  Seconds attention(Pass pass, const Shape& shape) const {
+    const PassRates& rates = attention_[index(pass)];
+    const Seconds diagonal = 0.5 * shape.rows * (shape.rows + 1) / rates.causal.at(shape.log_rows, 0);
+    if (shape.columns <= 0) return at_least_overhead(diagonal);
+    return at_least_overhead(diagonal) +
+           at_least_overhead(shape.rows * shape.columns / rates.full.at(shape.log_rows, shape.log_columns));
+  }
 
   UserError lacks(const std::string& what) const {
     return UserError("profile of " + profile_.key.device + " lacks " + what +

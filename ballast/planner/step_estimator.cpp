@@ -1,6 +1,7 @@
 #include "ballast/planner/step_estimator.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
@@ -20,6 +21,12 @@ std::string key(std::initializer_list<std::string> parts) {
   return joined;
 }
 std::string text(int value) { return std::to_string(value); }
+
+std::vector<int> stage_layers_of(const ModelSpec& model, const RunChoice& choice) {
+  return choice.schedule.stage_layers.empty()
+             ? layers_per_stage(model.num_layers, choice.dims.pp * choice.schedule.virtual_stages)
+             : choice.schedule.stage_layers;
+}
 
 std::string schedule_key(const RunChoice& choice, int micro_batches) {
   return key({choice.schedule.name, text(choice.dims.pp), text(choice.schedule.virtual_stages),
@@ -41,9 +48,48 @@ struct StepEstimator::Packed {
   std::vector<std::vector<Seconds>> seconds;  // of micro-batches, by step
 };
 
+// What the ranks of a step do at least in one layer, without exchanges over the cp axis.
+struct LeastWork {
+  Seconds work = 0;  // forward and backward, over all micro-batches
+  Seconds head = 0;
+  Seconds shortest_forward = std::numeric_limits<Seconds>::max();  // of one micro-batch
+  Seconds shortest_backward = std::numeric_limits<Seconds>::max();
+
+  void add(const std::vector<ShareCosts>& shares, bool recompute) {
+    Seconds forward = 0;
+    Seconds backward = 0;
+    Seconds both = 0;
+    Seconds heads = 0;
+    for (const ShareCosts& share : shares) {
+      const auto in = [&](std::size_t pass) {
+        return share.layer[pass] + share.tensor_exchange[pass] + share.attention[pass];
+      };
+      const Seconds once_more = recompute ? in(0) : 0;
+      forward = std::max(forward, in(0));
+      backward = std::max(backward, in(1) + once_more);
+      both = std::max(both, in(0) + in(1) + once_more);
+      heads = std::max(heads, share.head[0] + share.head[1]);
+    }
+    work += both;
+    head += heads;
+    shortest_forward = std::min(shortest_forward, forward);
+    shortest_backward = std::min(shortest_backward, backward);
+  }
+};
+
+// These shares know nothing of where ranks sit: exchanges are priced apart.
 struct StepEstimator::Shards {
+  std::string key;
   std::unique_ptr<CostModel> cost;
-  std::vector<std::vector<std::vector<ShareCosts>>> shares;  // [step][micro-batch][cp], exchanges not priced
+  std::vector<std::vector<std::vector<ShareCosts>>> shares;  // [step][micro-batch][cp]
+  std::vector<std::array<LeastWork, 2>> least;               // [step][recompute]
+};
+
+// What the exchange over the cp axis costs, where its ranks sit so far apart.
+struct StepEstimator::KvExchanges {
+  std::vector<std::vector<std::array<Seconds, 2>>> seconds;  // [step][micro-batch]
+  std::vector<std::array<Seconds, 2>> sums;                  // [step], over micro-batches
+  std::vector<std::array<Seconds, 2>> least;                 // [step]
 };
 
 StepEstimator::StepEstimator(const RunSubject& subject, int skip) : subject_(subject), skip_(skip) {}
@@ -102,10 +148,11 @@ StepEstimator::Packed& StepEstimator::packed(const RunChoice& choice, int steps)
 
 StepEstimator::Shards& StepEstimator::shards(const RunChoice& choice, int steps) {
   const Packed& from = packed(choice, steps);
-  std::unique_ptr<Shards>& found = shards_[key({from.key, text(choice.dims.cp), choice.sharding,
-                                                text(choice.mapping.stride(MeshAxis::cp, choice.dims, choice.tp))})];
+  const std::string name = key({from.key, text(choice.dims.cp), choice.sharding});
+  std::unique_ptr<Shards>& found = shards_[name];
   if (!found) {
     found = std::make_unique<Shards>();
+    found->key = name;
     found->cost = cluster_cost(choice);
   }
   while (static_cast<int>(found->shares.size()) < steps) {
@@ -114,6 +161,38 @@ StepEstimator::Shards& StepEstimator::shards(const RunChoice& choice, int steps)
       const ShardPlan shard =
           make_shard_plan(choice.sharding, micro_batch.cu_seqlens(), choice.dims.cp, *found->cost);
       of_step.push_back(share_costs(shard, *found->cost));
+    }
+    std::array<LeastWork, 2>& least = found->least.emplace_back();
+    for (const std::vector<ShareCosts>& shares : of_step) {
+      for (const bool recompute : {false, true}) least[recompute ? 1 : 0].add(shares, recompute);
+    }
+  }
+  return *found;
+}
+
+StepEstimator::KvExchanges& StepEstimator::kv_exchanges(const RunChoice& choice, int steps) {
+  const Shards& of = shards(choice, steps);
+  std::unique_ptr<KvExchanges>& found =
+      kv_exchanges_[key({of.key, text(choice.mapping.stride(MeshAxis::cp, choice.dims, choice.tp))})];
+  if (!found) found = std::make_unique<KvExchanges>();
+  if (static_cast<int>(found->seconds.size()) >= steps) return *found;
+  const std::unique_ptr<CostModel> cost = cluster_cost(choice);
+  const ProgramSettings settings = program_settings(with_choice(subject_.run, choice));
+  while (static_cast<int>(found->seconds.size()) < steps) {
+    const std::size_t step = found->seconds.size();
+    auto& of_step = found->seconds.emplace_back();
+    std::array<Seconds, 2>& sums = found->sums.emplace_back();
+    std::array<Seconds, 2>& least = found->least.emplace_back();
+    least.fill(std::numeric_limits<Seconds>::max());
+    for (const std::vector<ShareCosts>& shares : of.shares[step]) {
+      std::vector<ShareCosts> priced = {shares.front()};
+      priced.resize(shares.size(), shares.front());
+      price_kv_exchange(priced, subject_.run.model, *cost, settings);
+      of_step.push_back(priced.front().kv_exchange);
+      for (std::size_t pass = 0; pass < 2; ++pass) {
+        sums[pass] += of_step.back()[pass];
+        least[pass] = std::min(least[pass], of_step.back()[pass]);
+      }
     }
   }
   return *found;
@@ -137,8 +216,9 @@ std::vector<StepEstimate> StepEstimator::estimate(const RunChoice& choice, int s
   ProgramSettings settings = program_settings(run);
   settings.network_axes = axes_across_nodes(subject_.cluster, mesh_of(choice));
   const Shards& shared = shards(choice, steps);
+  const KvExchanges& exchanges = kv_exchanges(choice, steps);
   const Packed& from = packed(choice, steps);
-  const std::vector<int> stage_layers = run.layers_by_stage();
+  const std::vector<int> stage_layers = stage_layers_of(run.model, choice);
   std::vector<StepEstimate> found;
   for (int step = 0; step < steps; ++step) {
     std::vector<std::vector<std::vector<ShareCosts>>> shares;
@@ -146,7 +226,10 @@ std::vector<StepEstimate> StepEstimator::estimate(const RunChoice& choice, int s
       auto& of_pipeline = shares.emplace_back();
       for (const std::size_t m : pipeline) {
         of_pipeline.push_back(shared.shares[static_cast<std::size_t>(step)][m]);
-        price_exchanges(of_pipeline.back(), choice.dims, run.model, *cost, settings);
+        for (ShareCosts& share : of_pipeline.back()) {
+          share.kv_exchange = exchanges.seconds[static_cast<std::size_t>(step)][m];
+        }
+        price_messages(of_pipeline.back(), choice.dims, *cost);
       }
     }
     const StepTime time = fast_step(choice.dims, schedule(choice),
@@ -173,45 +256,27 @@ double StepEstimator::tokens(const RunChoice& choice, int steps) {
 
 Seconds StepEstimator::lower_bound(const RunChoice& choice, int steps) {
   const Shards& shared = shards(choice, steps);
-  const RunSpec run = with_choice(subject_.run, choice);
-  const std::vector<int> stage_layers = run.layers_by_stage();
-  const bool recompute = run.recompute == "full";
+  const KvExchanges& exchanges = kv_exchanges(choice, steps);
+  const bool recompute = choice.recompute == "full";
   const int pp = choice.dims.pp;
+  const std::vector<int> stage_layers = stage_layers_of(subject_.run.model, choice);
   std::vector<int> rank_layers(static_cast<std::size_t>(pp), 0);
   for (std::size_t s = 0; s < stage_layers.size(); ++s) rank_layers[s % rank_layers.size()] += stage_layers[s];
 
   Seconds sum = 0;
   for (int step = 0; step < steps; ++step) {
-    Seconds work = 0;  // of a layer, forward and backward, over all micro-batches
-    Seconds head = 0;
-    Seconds shortest_forward = std::numeric_limits<Seconds>::max();  // of a layer in one micro-batch
-    Seconds shortest_backward = std::numeric_limits<Seconds>::max();
-    for (const std::vector<ShareCosts>& shares : shared.shares[static_cast<std::size_t>(step)]) {
-      Seconds slowest = 0;
-      Seconds slowest_forward = 0;
-      Seconds slowest_backward = 0;
-      Seconds slowest_head = 0;
-      for (const ShareCosts& share : shares) {
-        const Seconds forward = share.layer[0] + share.tensor_exchange[0] + share.attention[0];
-        const Seconds backward =
-            share.layer[1] + share.tensor_exchange[1] + share.attention[1] + (recompute ? forward : 0);
-        slowest = std::max(slowest, forward + backward);
-        slowest_forward = std::max(slowest_forward, forward);
-        slowest_backward = std::max(slowest_backward, backward);
-        slowest_head = std::max(slowest_head, share.head[0] + share.head[1]);
-      }
-      work += slowest;
-      head += slowest_head;
-      shortest_forward = std::min(shortest_forward, slowest_forward);
-      shortest_backward = std::min(shortest_backward, slowest_backward);
-    }
+    const LeastWork& least = shared.least[static_cast<std::size_t>(step)][recompute ? 1 : 0];
+    const auto [gathers, scatters] = exchanges.sums[static_cast<std::size_t>(step)];
+    const auto [gather, scatter] = exchanges.least[static_cast<std::size_t>(step)];
+    const Seconds work = least.work + gathers * (recompute ? 2 : 1) + scatters;
+    const Seconds shortest =
+        least.shortest_forward + least.shortest_backward + gather * (recompute ? 2 : 1) + scatter;
     Seconds bound = 0;
     int layers_before = 0;  // of the first virtual stages of the ranks before
     for (int rank = 0; rank < pp; ++rank) {
       const auto r = static_cast<std::size_t>(rank);
-      Seconds own = work * rank_layers[r];
-      if (rank + 1 == pp) own += head;
-      bound = std::max(bound, own / choice.dims.dp + layers_before * (shortest_forward + shortest_backward));
+      const Seconds own = work * rank_layers[r] + (rank + 1 == pp ? least.head : 0);
+      bound = std::max(bound, own / choice.dims.dp + layers_before * shortest);
       layers_before += stage_layers[r];
     }
     sum += bound;

@@ -44,8 +44,8 @@ class StepEstimator {
   std::vector<StepEstimate> estimate(const RunChoice& choice, int steps);
 
   // Seconds of the same steps in sum that no schedule of this choice can beat: the most loaded pipeline rank at work
-  // without a pause, after the stages before it have run the forward of one micro-batch and before they have run its
-  // backward. Not of transfers of the background.
+  // without a pause, after the stages before it have run the forward of one micro-batch and before they have run the
+  // backward of one. Exchanges within a layer count, those between stages and in the background do not.
   Seconds lower_bound(const RunChoice& choice, int steps);
 
   // Of these steps.
@@ -57,11 +57,13 @@ class StepEstimator {
  private:
   struct Packed;  // steps of one packer, window and tp
   struct Shards;  // their micro-batches' shares, of one cp degree and strategy
+  struct KvExchanges;
 
   const DeviceCost& device_cost(int tp);
   std::unique_ptr<CostModel> cluster_cost(const RunChoice& choice);
   Packed& packed(const RunChoice& choice, int steps);
   Shards& shards(const RunChoice& choice, int steps);
+  KvExchanges& kv_exchanges(const RunChoice& choice, int steps);
   // [pipeline][place]: micro-batch of the step.
   const std::vector<std::vector<std::size_t>>& order(const RunChoice& choice, int step);
 
@@ -70,6 +72,7 @@ class StepEstimator {
   std::map<int, std::shared_ptr<const DeviceCost>> device_costs_;  // by tp
   std::map<std::string, std::unique_ptr<Packed>> packed_;
   std::map<std::string, std::unique_ptr<Shards>> shards_;
+  std::map<std::string, std::unique_ptr<KvExchanges>> kv_exchanges_;
   std::map<std::string, Schedule> schedules_;
   std::map<std::string, std::vector<std::vector<std::size_t>>> orders_;
 };

@@ -51,7 +51,8 @@ std::vector<Seconds> predict_attention(const ShardPlan& plan, const CostModel& c
   for (int rank = 0; rank < plan.num_ranks(); ++rank) {
     Seconds sum = exchange;
     plan.for_each_block(rank, [&](const AttentionBlock& block) {
-      sum += cost.attention(Pass::forward, block) + cost.attention(Pass::backward, block);
+      const auto [forward, backward] = cost.attention_passes(block);
+      sum += forward + backward;
     });
     seconds.push_back(sum);
   }

@@ -116,7 +116,8 @@ std::vector<ShareCosts> share_costs(const ShardPlan& shard, const CostModel& cos
   for (int rank = 0; rank < shard.num_ranks(); ++rank) {
     ShareCosts share{.tokens = shard.num_tokens(rank), .all_tokens = all, .gathers_in_order = in_order};
     shard.for_each_block(rank, [&](const AttentionBlock& block) {
-      for (std::size_t p = 0; p < 2; ++p) share.attention[p] += cost.attention(kPasses[p], block);
+      const std::array<Seconds, 2> seconds = cost.attention_passes(block);
+      for (std::size_t p = 0; p < 2; ++p) share.attention[p] += seconds[p];
     });
     for (std::size_t p = 0; p < 2; ++p) {
       share.embedding[p] = cost.embedding(kPasses[p], share.tokens);
@@ -129,20 +130,29 @@ std::vector<ShareCosts> share_costs(const ShardPlan& shard, const CostModel& cos
   return shares;
 }
 
-void price_exchanges(std::vector<ShareCosts>& shares, const ParallelDims& dims, const ModelSpec& model,
-                     const CostModel& cost, const ProgramSettings& settings) {
+void price_kv_exchange(std::vector<ShareCosts>& shares, const ModelSpec& model, const CostModel& cost,
+                       const ProgramSettings& settings) {
   const Tokens all = shares.front().all_tokens;
+  const auto ranks = static_cast<int>(shares.size());
   std::array<Seconds, 2> kv_exchange = {
-      cost.collective(Collective::all_gather, Axis::cp, dims.cp, all * cost.kv_bytes_per_token()),
-      cost.collective(Collective::reduce_scatter, Axis::cp, dims.cp, all * kv_gradient_bytes(model, settings))};
+      cost.collective(Collective::all_gather, Axis::cp, ranks, all * cost.kv_bytes_per_token()),
+      cost.collective(Collective::reduce_scatter, Axis::cp, ranks, all * kv_gradient_bytes(model, settings))};
   if (!shares.front().gathers_in_order) {
     for (std::size_t p = 0; p < 2; ++p) kv_exchange[p] += cost.reorder(kPasses[p], all);
   }
+  for (ShareCosts& share : shares) share.kv_exchange = kv_exchange;
+}
+
+void price_messages(std::vector<ShareCosts>& shares, const ParallelDims& dims, const CostModel& cost) {
+  if (dims.pp == 1) return;
+  const Bytes a_token = cost.activation_bytes_per_token();
+  const ShareCosts* priced = nullptr;  // shares mostly are of the same size
   for (ShareCosts& share : shares) {
-    share.kv_exchange = kv_exchange;
-    // An empty tensor is not sent at all.
-    const Bytes bytes = share.tokens * cost.activation_bytes_per_token();
-    if (bytes > 0 && dims.pp > 1) share.message = cost.collective(Collective::send, Axis::pp, 2, bytes);
+    if (share.tokens == 0) continue;  // an empty tensor is not sent at all
+    share.message = priced != nullptr && priced->tokens == share.tokens
+                        ? priced->message
+                        : cost.collective(Collective::send, Axis::pp, 2, share.tokens * a_token);
+    priced = &share;
   }
 }
 
@@ -187,7 +197,9 @@ StepCosts step_costs(const StepPlan& plan, const ModelSpec& model, const CostMod
   for (const auto& pipeline : plan.shard_plans) {
     auto& of_pipeline = shares.emplace_back();
     for (const ShardPlan& shard : pipeline) {
-      price_exchanges(of_pipeline.emplace_back(share_costs(shard, cost)), plan.dims, model, cost, settings);
+      std::vector<ShareCosts>& of_micro_batch = of_pipeline.emplace_back(share_costs(shard, cost));
+      price_kv_exchange(of_micro_batch, model, cost, settings);
+      price_messages(of_micro_batch, plan.dims, cost);
     }
   }
   return step_costs(plan.dims, plan.stage_layers, std::move(shares), model, cost, settings);

@@ -81,9 +81,11 @@ struct StepCosts {
 
 // By cp rank; what it computes, and the exchanges between tensor parallel GPUs.
 std::vector<ShareCosts> share_costs(const ShardPlan& shard, const CostModel& cost);
-// The other exchanges of these shares of one micro-batch, which depend on where the ranks of a mesh sit.
-void price_exchanges(std::vector<ShareCosts>& shares, const ParallelDims& dims, const ModelSpec& model,
-                     const CostModel& cost, const ProgramSettings& settings);
+// The other exchanges of these shares of one micro-batch, which depend on where the ranks sit: over the cp axis, and
+// between stages.
+void price_kv_exchange(std::vector<ShareCosts>& shares, const ModelSpec& model, const CostModel& cost,
+                       const ProgramSettings& settings);
+void price_messages(std::vector<ShareCosts>& shares, const ParallelDims& dims, const CostModel& cost);
 
 // Of shares that are priced. REQUIRES: slow ranks are ranks.
 StepCosts step_costs(const ParallelDims& dims, const std::vector<int>& stage_layers,
