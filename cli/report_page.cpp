@@ -1,6 +1,6 @@
 #include "cli/report_page.h"
 
-#include <array>
+#include <initializer_list>
 
 namespace ballast::cli {
 
@@ -42,20 +42,29 @@ std::string html_escaped(std::string_view text) {
   return safe;
 }
 
-}  // namespace
-
-std::string report_page(std::string_view title, const nlohmann::ordered_json& data) {
-  constexpr std::array kScripts{"format.js", "charts.js",    "timeline.js", "waits.js",
-                                "steps.js",  "documents.js", "page.js"};
+std::string page_of(std::string_view html, std::initializer_list<const char*> scripts, std::string_view title,
+                    const nlohmann::ordered_json& data) {
   std::string script;
-  for (const char* name : kScripts) script += embedded_text(name);
-  std::string page(embedded_text("page.html"));
+  for (const char* name : scripts) script += embedded_text(name);
+  std::string page(embedded_text(html));
   // Data goes in last, so that no placeholder inside it is taken for one.
   replace_once(page, "@STYLE@", embedded_text("page.css"));
   replace_once(page, "@SCRIPT@", script);
   replace_once(page, "@TITLE@", html_escaped(title));
   replace_once(page, "@DATA@", json_for_script(data));
   return page;
+}
+
+}  // namespace
+
+std::string report_page(std::string_view title, const nlohmann::ordered_json& data) {
+  return page_of("page.html",
+                 {"format.js", "charts.js", "timeline.js", "waits.js", "steps.js", "documents.js", "page.js"}, title,
+                 data);
+}
+
+std::string plan_page(std::string_view title, const nlohmann::ordered_json& data) {
+  return page_of("plan.html", {"format.js", "charts.js", "plan.js"}, title, data);
 }
 
 }  // namespace ballast::cli

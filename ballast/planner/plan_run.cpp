@@ -1,6 +1,7 @@
 #include "ballast/planner/plan_run.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <utility>
@@ -14,6 +15,7 @@ namespace ballast {
 namespace {
 
 constexpr int kSkippedSteps = 12;        // in which packers that hold documents back fill up
+constexpr std::size_t kKeptOfDegrees = 2;  // so that a ranking shows more than one set of degrees
 constexpr std::int64_t kSampleSteps = 60;  // that wlb's queues are tuned on
 
 RankedCandidate summarize(const RunChoice& choice, const std::vector<StepEstimate>& steps, Bytes memory) {
@@ -59,6 +61,8 @@ class Search {
     cut_by_memory();
     simulate();
     rank();
+    judge_degrees();
+    planning_.run = subject_.run;
     planning_.planning_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return std::move(planning_);
   }
@@ -108,16 +112,21 @@ class Search {
           const std::vector<RunChoice> choices = completions(run, frame);
           // Memory knows of a packer only how long its micro-batches may be.
           std::map<Tokens, Bytes> by_cap;
+          DegreesVerdict& verdict = verdict_of(frame.choice);
           for (const RunChoice& choice : choices) {
+            ++verdict.choices;
             const RunSpec chosen = with_choice(run, choice);
             const Tokens cap = chosen.packing.variable_length() ? chosen.packing.cap() : chosen.packing.window;
             const auto [at, made] = by_cap.try_emplace(cap);
             if (made) at->second = peak_memory(chosen, estimator_.schedule(choice));
             const Bytes missing = at->second - subject_.cluster.memory_bytes;
             if (missing <= 0) {
+              ++verdict.fit;
               open_.push_back({.choice = choice, .memory = at->second});
               continue;
             }
+            const bool first = verdict.least_missing_bytes == 0;
+            verdict.least_missing_bytes = first ? missing : std::min(verdict.least_missing_bytes, missing);
             reject("does not fit in memory");
             if (!planning_.nearest || missing < planning_.missing_bytes) {
               planning_.nearest = choice;
@@ -132,46 +141,109 @@ class Search {
     }
   }
 
-  // Most promising first; once as many as are to be kept are faster than the rest can be, the rest need no simulation.
+  // Most promising first. What is sure to be slower than all that will be ranked, or than those ranked of its degrees,
+  // needs no simulation.
   void simulate() {
-    const PlanSpec& plan = subject_.run.plan;
+    const int steps = subject_.run.plan.steps;
     for (Open& open : open_) {
-      open.bound = estimator_.tokens(open.choice, plan.steps) / estimator_.lower_bound(open.choice, plan.steps);
+      open.bound = estimator_.tokens(open.choice, steps) / estimator_.lower_bound(open.choice, steps);
     }
     std::stable_sort(open_.begin(), open_.end(), [](const Open& a, const Open& b) { return a.bound > b.bound; });
-    std::vector<double> best;  // tokens a second, of the fastest to be kept, falling
-    const auto keep = static_cast<std::size_t>(plan.keep);
     for (std::size_t i = 0; i < open_.size(); ++i) {
       const Open& open = open_[i];
-      if (best.size() == keep && open.bound <= best.back()) {
+      if (open.bound <= least_ranked()) {
         const auto left = static_cast<std::int64_t>(open_.size() - i);
         reject("slower: not even without a bubble or an exchange as fast as those ranked", left);
         return;
       }
-      const RankedCandidate found =
-          summarize(open.choice, estimator_.estimate(open.choice, plan.steps), open.memory);
+      const std::vector<RankedCandidate>& same_degrees = leaders_[degrees_of(open.choice)];
+      if (same_degrees.size() == kKeptOfDegrees && open.bound <= same_degrees.back().tokens_per_second) {
+        reject("slower: not even without a bubble or an exchange as fast as others of its degrees");
+        continue;
+      }
+      const RankedCandidate found = summarize(open.choice, estimator_.estimate(open.choice, steps), open.memory);
       ++planning_.considered;
-      best.insert(std::upper_bound(best.begin(), best.end(), found.tokens_per_second, std::greater<>()),
-                  found.tokens_per_second);
-      if (best.size() > keep) best.pop_back();
       planning_.simulated.push_back(found);
-      if (progress_) progress_(planning_.considered, best.front());
+      lead(found);
+      if (progress_) progress_(planning_.considered, best_);
     }
+  }
+
+  // The best of its degrees so far. One of two that are equally fast is enough: the one that needs less memory.
+  void lead(const RankedCandidate& found) {
+    std::vector<RankedCandidate>& leaders = leaders_[degrees_of(found.choice)];
+    best_ = std::max(best_, found.tokens_per_second);
+    for (RankedCandidate& leader : leaders) {
+      const bool equal = std::abs(leader.tokens_per_second / found.tokens_per_second - 1) < 1e-9;
+      if (!equal) continue;
+      if (found.peak_memory_bytes < leader.peak_memory_bytes) leader = found;
+      return;
+    }
+    leaders.push_back(found);
+    sort_fastest_first(leaders);
+    if (leaders.size() > kKeptOfDegrees) leaders.pop_back();
+  }
+
+  std::vector<RankedCandidate> all_leaders() const {
+    std::vector<RankedCandidate> all;
+    for (const auto& [degrees, leaders] : leaders_) all.insert(all.end(), leaders.begin(), leaders.end());
+    sort_fastest_first(all);
+    return all;
+  }
+
+  // Tokens a second of the slowest that will be ranked; 0 while more are wanted.
+  double least_ranked() const {
+    const std::vector<RankedCandidate> all = all_leaders();
+    const auto keep = static_cast<std::size_t>(subject_.run.plan.keep);
+    return all.size() < keep ? 0 : all[keep - 1].tokens_per_second;
+  }
+
+  using Degrees = std::array<int, 4>;
+  static Degrees degrees_of(const RunChoice& choice) {
+    return {choice.tp, choice.dims.cp, choice.dims.pp, choice.dims.dp};
+  }
+
+  DegreesVerdict& verdict_of(const RunChoice& choice) {
+    const auto [at, made] = verdicts_.try_emplace(degrees_of(choice));
+    at->second.dims = choice.dims;
+    at->second.tp = choice.tp;
+    return at->second;
+  }
+
+  void judge_degrees() {
+    const auto take = [&](const RunChoice& choice, Bytes memory, double tokens_per_second, bool simulated) {
+      DegreesVerdict& verdict = verdict_of(choice);
+      if (verdict.simulated && !simulated) return;
+      if (verdict.simulated == simulated && tokens_per_second <= verdict.tokens_per_second) return;
+      verdict.best = choice;
+      verdict.simulated = simulated;
+      verdict.tokens_per_second = tokens_per_second;
+      verdict.peak_memory_bytes = memory;
+    };
+    for (const Open& open : open_) take(open.choice, open.memory, open.bound, false);
+    for (const RankedCandidate& c : planning_.simulated) take(c.choice, c.peak_memory_bytes, c.tokens_per_second, true);
+    for (const auto& [degrees, verdict] : verdicts_) planning_.degrees.push_back(verdict);
+    std::stable_sort(planning_.degrees.begin(), planning_.degrees.end(),
+                     [](const DegreesVerdict& a, const DegreesVerdict& b) {
+                       if (a.fit == 0 || b.fit == 0) {
+                         return a.fit > 0 || (b.fit == 0 && a.least_missing_bytes < b.least_missing_bytes);
+                       }
+                       return a.tokens_per_second > b.tokens_per_second;
+                     });
   }
 
   void rank() {
     const PlanSpec& plan = subject_.run.plan;
     sort_fastest_first(planning_.simulated);
-    for (std::size_t i = 0; i < planning_.simulated.size(); ++i) {
-      const RankedCandidate& candidate = planning_.simulated[i];
-      if (i >= static_cast<std::size_t>(plan.keep)) {
-        ++planning_.rejected.count;
-        ++planning_.rejected.by_reason["slower: simulated"];
-        continue;
-      }
-      planning_.ranked.push_back(summarize(candidate.choice, estimator_.estimate(candidate.choice, plan.final_steps),
-                                           candidate.peak_memory_bytes));
+    std::vector<RankedCandidate> leaders = all_leaders();
+    leaders.resize(std::min(leaders.size(), static_cast<std::size_t>(plan.keep)));
+    for (const RankedCandidate& leader : leaders) {
+      planning_.ranked.push_back(summarize(leader.choice, estimator_.estimate(leader.choice, plan.final_steps),
+                                           leader.peak_memory_bytes));
     }
+    const auto others = static_cast<std::int64_t>(planning_.simulated.size() - planning_.ranked.size());
+    planning_.rejected.count += others;
+    if (others > 0) planning_.rejected.by_reason["slower: simulated"] = others;
     sort_fastest_first(planning_.ranked);
   }
 
@@ -180,6 +252,9 @@ class Search {
   StepEstimator estimator_;
   RunPlanning planning_;
   std::vector<Open> open_;
+  std::map<Degrees, DegreesVerdict> verdicts_;
+  std::map<Degrees, std::vector<RankedCandidate>> leaders_;  // fastest first
+  double best_ = 0;                                          // tokens a second
 };
 
 }  // namespace

@@ -31,10 +31,25 @@ struct Rejections {
   std::map<std::string, std::int64_t> by_reason;
 };
 
+// All choices of one set of degrees: how far they came.
+struct DegreesVerdict {
+  ParallelDims dims;
+  int tp = 1;
+  std::int64_t choices = 0;
+  std::int64_t fit = 0;
+  Bytes least_missing_bytes = 0;      // of those that do not fit, where none fits
+  RunChoice best;                     // by simulation where simulated, else by bound; where one fits
+  bool simulated = false;
+  double tokens_per_second = 0;       // simulated, or what the best cannot exceed
+  Bytes peak_memory_bytes = 0;        // of the best
+};
+
 struct RunPlanning {
   std::vector<RankedCandidate> ranked;  // fastest first, simulated over run.plan.final_steps
   // Every choice that was simulated, over run.plan.steps, fastest first.
   std::vector<RankedCandidate> simulated;
+  std::vector<DegreesVerdict> degrees;  // fastest first, those that do not fit last
+  RunSpec run;                          // that choices were made for: queues tuned
   std::int64_t considered = 0;
   Rejections rejected;
   Seconds planning_seconds = 0;

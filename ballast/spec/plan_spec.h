@@ -22,7 +22,7 @@ struct PlanSpec {
   std::vector<std::string> mappings = {};  // mesh_order.h
   int steps = 2;                           // simulated of every candidate
   int final_steps = 8;                     // simulated of those that come out best
-  int keep = 20;                           // how many those are
+  int keep = 12;                           // how many those are, two of the same degrees at the most
 
   Violations violations() const;
   bool operator==(const PlanSpec&) const = default;
