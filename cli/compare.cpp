@@ -1,6 +1,7 @@
 // ballast compare RUN RUN...: how fast, how balanced and how well runs went against the first of them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -69,10 +70,11 @@ void print_table(const std::vector<RunRecord>& runs, const std::vector<RunCompar
                                      : fmt::format("{:.3f}x ({:.3f} to {:.3f})", comparisons[i].speed.ratio,
                                                    comparisons[i].speed.low, comparisons[i].speed.high);
     const auto& error = run.summary.prediction_error;
-    fmt::print("{:<{}}  {:<12} {:<13} {:>6} {:>10.0f}  {:<9} {:>9.3f} {:>9} {:>9.4f} {:>9}  {}\n", run.name, width,
+    fmt::print("{:<{}}  {:<12} {:<13} {:>6} {:>10.0f}  {:<9} {:>9.3f} {:>9} {:>9} {:>9}  {}\n", run.name, width,
                run.summary.packer, run.summary.sharding, run.steps.size(),
                tokens_per_second(run.steps, source).value_or(0), to_string(source), summary.step_seconds_p50,
-               cell(run.summary.imbalance_measured), run.steps.back().loss,
+               cell(run.summary.imbalance_measured),
+               std::isfinite(run.steps.back().loss) ? fmt::format("{:.4f}", run.steps.back().loss) : "-",
                error ? fmt::format("{:.1f}%", 100 * error->mean) : "-", speed);
   }
 }
@@ -92,7 +94,12 @@ void compare(const CompareOptions& options) {
     comparisons[i] = compare_runs(runs[options.pairs && i % 2 == 1 ? i - 1 : 0], runs[i]);
     all_replayed = all_replayed && comparisons[i].source == SpeedSource::replayed;
   }
-  const SpeedSource pair_source = all_replayed ? SpeedSource::replayed : SpeedSource::measured;
+  const bool any_simulated = std::any_of(comparisons.begin(), comparisons.end(), [](const RunComparison& comparison) {
+    return comparison.source == SpeedSource::predicted;
+  });
+  const SpeedSource pair_source = any_simulated  ? SpeedSource::predicted
+                                  : all_replayed ? SpeedSource::replayed
+                                                 : SpeedSource::measured;
   std::optional<PairSpeedUps> pairs;
   if (options.pairs) {
     std::vector<double> rates;
@@ -139,6 +146,7 @@ void compare(const CompareOptions& options) {
     for (const std::string& detail : story.details) fmt::print("  {}\n", detail);
   }
   for (std::size_t i = 1; i < runs.size() && !options.pairs; ++i) {
+    if (!std::isfinite(comparisons[i].loss_difference)) continue;  // of a simulated run, or one that diverged
     fmt::print("  Loss of {} minus {}'s: {:+.4f} at the last step, {:+.4f} over the last quarter{}.\n", runs[i].name,
                runs[0].name, comparisons[i].loss_difference, comparisons[i].late_loss_difference,
                comparisons[i].same_tokens ? "" : " (not the same number of tokens)");

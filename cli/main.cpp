@@ -18,10 +18,11 @@ int main(int argc, char** argv) {
   ballast::cli::add_analyze(app);
   ballast::cli::add_pack(app);
   ballast::cli::add_shard(app);
-  ballast::cli::add_simulate(app);
+  ballast::cli::add_simulate(app, {argv, argv + argc});
   ballast::cli::add_plan(app);
   ballast::cli::add_train(app, {argv, argv + argc});
   ballast::cli::add_profile(app);
+  ballast::cli::add_calibrate(app);
 
   try {
     app.parse(argc, argv);

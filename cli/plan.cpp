@@ -92,6 +92,12 @@ ordered_json to_json(const RunSubject& subject, const RunPlanning& planning) {
   for (const auto& [reason, count] : planning.rejected.by_reason) by_reason[reason] = count;
   ordered_json degrees = ordered_json::array();
   for (const DegreesVerdict& verdict : planning.degrees) degrees.push_back(to_json(verdict));
+  ordered_json variations = ordered_json::array();
+  for (const Variation& variation : planning.variations) {
+    variations.push_back({{"what", variation.what},
+                          {"tokens_per_second", variation.tokens_per_second},
+                          {"missing_bytes", variation.missing_bytes}});
+  }
   return {{"gpus", subject.run.plan.gpus},
           {"cluster", subject.cluster.name},
           {"considered", planning.considered},
@@ -99,6 +105,7 @@ ordered_json to_json(const RunSubject& subject, const RunPlanning& planning) {
           {"candidates", std::move(candidates)},
           {"rejected", {{"count", planning.rejected.count}, {"by_reason", std::move(by_reason)}}},
           {"degrees", std::move(degrees)},
+          {"variations", std::move(variations)},
           {"planning_seconds", planning.planning_seconds}};
 }
 
@@ -147,6 +154,12 @@ void print(const PlanOptions& options, const RunSubject& subject, const RunPlann
     fmt::print("{:>4}  {:>12}  {:>7.3f} s  {:>6.1f}%  {:>10}  {}\n", i + 1,
                grouped(static_cast<Tokens>(c.tokens_per_second)), c.step_seconds,
                100 * (c.tokens_per_second / best.tokens_per_second - 1), gib(c.peak_memory_bytes), to_string(c.choice));
+  }
+  fmt::print("\nThe first with one thing changed\n");
+  for (const Variation& variation : planning.variations) {
+    const double change = variation.tokens_per_second / best.tokens_per_second - 1;
+    fmt::print("  {:<38} {:>6.1f}%{}\n", variation.what, 100 * change,
+               variation.missing_bytes > 0 ? ", but " + gib(variation.missing_bytes) + " too much memory" : "");
   }
   // Over the steps that all simulated choices have in common.
   const double reference = planning.simulated.front().tokens_per_second;

@@ -10,7 +10,7 @@
 #include "ballast/io/run_toml.h"
 #include "ballast/packing/oversize.h"
 #include "ballast/packing/packer.h"
-#include "ballast/packing/queue_tuning.h"
+#include "ballast/planner/run_queues.h"
 #include "ballast/runtime/checkpoint/checkpoint.h"
 #include "ballast/runtime/profiler/profile_key.h"
 #include "ballast/sharding/sharder.h"
@@ -35,22 +35,6 @@ std::unique_ptr<CostModel> operation_count_cost(const ModelSpec& model) {
                           static_cast<double>(model.embedding_parameters());
   const double pair = 2.0 * model.num_layers * model.num_heads * model.head_dim;
   return make_synthetic_cost(6.0 * matrices, 6.0 * pair / 2.0);
-}
-
-// The same queues wherever the same run is set up: on every rank, and when it resumes.
-void tune(RunSpec& spec, const Corpus& corpus, const CostModel& cost) {
-  DocumentStream documents = documents_of_run(spec, corpus);
-  const Tokens enough = spec.packing.window * spec.packing.micro_batches * (kTuningSteps + 1);
-  std::vector<Tokens> sample;
-  Tokens tokens = 0;
-  while (tokens < enough && static_cast<std::int64_t>(sample.size()) < documents.num_documents()) {
-    const std::optional<Document> document = documents.next();
-    if (!document) break;
-    sample.push_back(document->length);
-    tokens += document->length;
-  }
-  spec.packing.queues = tune_queues(spec.packing, cost, sample).chosen.queues;
-  spec.packing.tune_queues = false;
 }
 
 }  // namespace
@@ -109,7 +93,7 @@ RunSetup set_up_run(const RunRequest& request, int threads) {
   } else {
     setup.cost = operation_count_cost(spec.model);
   }
-  if (spec.packing.tune_queues) tune(spec, *setup.corpus, *setup.cost);
+  if (spec.packing.tune_queues) tune_run_queues(spec, *setup.cost, documents_of_run(spec, *setup.corpus));
   return setup;
 }
 

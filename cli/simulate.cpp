@@ -3,62 +3,56 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "ballast/base/error.h"
-#include "ballast/cost/cluster_cost.h"
-#include "ballast/cost/memory.h"
 #include "ballast/io/atomic_file.h"
 #include "ballast/io/chrome_trace.h"
 #include "ballast/io/plan_json.h"
 #include "ballast/io/profile_json.h"
-#include "ballast/packing/balance.h"
+#include "ballast/planner/imbalance.h"
+#include "ballast/planner/run_queues.h"
 #include "ballast/planner/step_stream.h"
-#include "ballast/simulate/analysis.h"
 #include "ballast/simulate/predict.h"
+#include "cli/simulated_figures.h"
+#include "cli/simulated_folder.h"
 #include "cli/simulated_run.h"
-#include "cli/size_option.h"
 #include "cli/verbs.h"
 
 namespace ballast::cli {
 
 namespace {
 
-using nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 struct SimulateOptions {
+  std::string command;
   std::string run_toml;
   std::vector<std::string> overrides;
   std::string plan;
   std::string trace;
+  std::string out;
+  std::int64_t skip_steps = 0;
   bool json = false;
   bool quiet = false;
 };
 
-struct Subject {
-  RunSpec run;
-  DocumentLengths documents;
-  std::unique_ptr<CostModel> cost;
-  std::optional<ClusterSpec> cluster;
-  double peak_flops_per_second = 0;  // of a GPU; 0: not known
+DocumentStream documents_of(const SimulationSubject& subject) {
+  const RunSpec& run = subject.run;
+  return {subject.documents.lengths,
+          subject.documents.domains,
+          {.shuffle = run.shuffle, .seed = run.seed, .num_epochs = run.epochs, .num_documents = run.documents}};
+}
 
-  ClusterMesh mesh() const {
-    return {.dims = run.parallel, .tp = run.tensor_parallel, .order = *parse_mesh_order(run.mapping)};
-  }
-};
-
-Subject read_subject(const SimulateOptions& options) {
+SimulationSubject read_subject(const SimulateOptions& options) {
   const std::string& where = options.run_toml;
   SimulatedRun simulated = read_simulated_run(where, options.overrides);
-  Subject subject{.run = std::move(simulated.run),
-                  .documents = std::move(simulated.documents),
-                  .cost = nullptr,
-                  .cluster = std::move(simulated.cluster)};
-  const RunSpec& run = subject.run;
+  SimulationSubject subject{.run = std::move(simulated.run),
+                            .documents = std::move(simulated.documents),
+                            .cost = nullptr,
+                            .cluster = std::move(simulated.cluster)};
+  RunSpec& run = subject.run;
   require_valid(run.violations(), where);
   if (simulated.device) {
     subject.cost = make_cluster_cost(*simulated.device, *subject.cluster, run.model, subject.mesh(), run.overlap_tp);
@@ -73,215 +67,123 @@ Subject read_subject(const SimulateOptions& options) {
                     ": neither [cluster] file nor [cost] profile says how long anything takes; name one, such as " +
                     "profiles/clusters/h100_dgx.toml");
   }
+  if (run.packing.tune_queues) tune_run_queues(run, *subject.cost, documents_of(subject));
   return subject;
 }
 
-// Multiply-adds count two; attention counts the pairs that the mask leaves; backward is twice forward; what is
-// recomputed does not count.
-double model_flops(const RunSpec& run, const StepPlan& plan) {
-  const ModelSpec& model = run.model;
-  const double a_token = 2.0 * (static_cast<double>(model.num_layers) * static_cast<double>(model.layer_parameters()) +
-                                static_cast<double>(model.hidden_dim) * model.vocab_size);
-  double pairs = 0;
-  for (const auto& pipeline : plan.micro_batches) {
-    for (const MicroBatch& micro_batch : pipeline) {
-      for (const Document& document : micro_batch.documents) {
-        const auto length = static_cast<double>(document.length);
-        pairs += length * (length + 1) / 2;
-      }
+// The steps of a simulation, planned or from a file.
+class Steps {
+ public:
+  Steps(const SimulateOptions& options, const SimulationSubject& subject, const PredictionOptions& prediction)
+      : subject_(subject), prediction_(prediction) {
+    if (options.plan.empty()) {
+      stream_.emplace(subject.run, *subject.cost, documents_of(subject), prediction);
+      return;
+    }
+    const RunSpec& run = subject.run;
+    plans_ = read_step_plans(options.plan);
+    for (const StepPlan& plan : plans_) {
+      if (plan.dims == run.parallel && plan.stage_layers == run.layers_by_stage()) continue;
+      throw UserError(fmt::format("{}: step {}: is for {} and {} stages, the run has {} and {}", options.plan,
+                                  plan.step, to_string(plan.dims), plan.stage_layers.size(), to_string(run.parallel),
+                                  run.layers_by_stage().size()));
     }
   }
-  return 3 * (a_token * static_cast<double>(plan.num_tokens()) +
-              4.0 * pairs * model.num_heads * model.head_dim * model.num_layers);
-}
 
-struct Figures {
-  std::int64_t steps = 0;
-  Seconds seconds = 0;
-  Seconds slowest_step = 0;
-  double tokens = 0;
-  double flops = 0;
-  double bubble = 0;  // sums over steps
-  double exposed = 0;
-  double imbalance = 0;
-  std::int64_t events = 0;
-  Seconds simulation_seconds = 0;
-  MemoryParts memory;
-  int memory_rank = 0;             // pipeline rank that holds most
-  Tokens longest_micro_batch = 0;  // that fits on every rank; where the cluster is known
-  std::map<SpanKind, Seconds> seconds_by_kind;
+  std::optional<PlannedStep> next() {
+    if (stream_) return done_++ < subject_.run.training.steps ? stream_->next() : std::nullopt;
+    if (at_ == plans_.size()) return std::nullopt;
+    PlannedStep step;
+    step.plan = std::move(plans_[at_++]);
+    const ProgramSettings settings = step_settings(subject_.run, prediction_, step.plan.step);
+    step.fast = fast_step(step.plan, subject_.run.model, *subject_.cost, settings);
+    step.predicted_seconds = step.fast.time.end;
+    if (prediction_.timelines) step.predicted = predict(step.plan, subject_.run.model, *subject_.cost, settings);
+    step.imbalance_micro_batch = micro_batch_imbalance(step.plan.packed(), *subject_.cost);
+    step.imbalance_cp = cp_imbalance(step.plan, *subject_.cost);
+    return step;
+  }
+
+  PackerState state() const { return stream_ ? stream_->state() : PackerState{}; }
+
+ private:
+  const SimulationSubject& subject_;
+  const PredictionOptions& prediction_;
+  std::optional<StepStream> stream_;
+  std::int64_t done_ = 0;
+  std::vector<StepPlan> plans_;
+  std::size_t at_ = 0;
 };
 
-void add_step(Figures& figures, const Subject& subject, const StepPlan& plan, const FastStep& step) {
-  const StepTime& time = step.time;
-  ++figures.steps;
-  figures.seconds += time.step_seconds();
-  figures.slowest_step = std::max(figures.slowest_step, time.step_seconds());
-  figures.tokens += static_cast<double>(plan.num_tokens());
-  figures.flops += model_flops(subject.run, plan);
-  figures.bubble += time.bubble_share;
-  figures.exposed += time.exposed_communication_share();
-  figures.imbalance += time.imbalance();
-  figures.events += step.events;
-  for (const auto& [kind, seconds] : time.seconds_by_kind) figures.seconds_by_kind[kind] += seconds;
-  if (figures.steps > 1) return;
-  for (int pp = 0; pp < subject.run.parallel.pp; ++pp) {
-    const MemoryParts parts = memory_of_rank(subject.run, plan.schedule, pp);
-    if (subject.cluster) {
-      const Tokens longest = longest_micro_batch(subject.run, plan.schedule, pp, subject.cluster->memory_bytes);
-      figures.longest_micro_batch = pp == 0 ? longest : std::min(figures.longest_micro_batch, longest);
-    }
-    if (parts.total() > figures.memory.total()) {
-      figures.memory = parts;
-      figures.memory_rank = pp;
-    }
-  }
-}
-
-Figures simulate(const SimulateOptions& options, const Subject& subject) {
-  const RunSpec& run = subject.run;
-  Figures figures;
-  Timeline all{.source = "predicted", .dims = run.parallel, .spans = {}};
-  const auto begin = Clock::now();
-  const bool timelines = !options.trace.empty();
-  PredictionOptions prediction{.timelines = timelines};
-  if (subject.cluster) prediction.network_axes = axes_across_nodes(*subject.cluster, subject.mesh());
-  const auto take = [&](const StepPlan& plan, const FastStep& step, const Timeline& timeline) {
-    add_step(figures, subject, plan, step);
-    all.spans.insert(all.spans.end(), timeline.spans.begin(), timeline.spans.end());
-  };
-  if (!options.plan.empty()) {
-    for (const StepPlan& plan : read_step_plans(options.plan)) {
-      if (plan.dims != run.parallel || plan.stage_layers != run.layers_by_stage()) {
-        throw UserError(fmt::format("{}: step {}: is for {} and {} stages, the run has {} and {}", options.plan,
-                                    plan.step, to_string(plan.dims), plan.stage_layers.size(), to_string(run.parallel),
-                                    run.layers_by_stage().size()));
-      }
-      ProgramSettings settings = program_settings(run);
-      settings.network_axes = prediction.network_axes;
-      take(plan, fast_step(plan, run.model, *subject.cost, settings),
-           timelines ? predict(plan, run.model, *subject.cost, settings) : Timeline{});
-    }
-  } else {
-    StepStream stream(
-        run, *subject.cost,
-        {subject.documents.lengths,
-         subject.documents.domains,
-         {.shuffle = run.shuffle, .seed = run.seed, .num_epochs = run.epochs, .num_documents = run.documents}},
-        prediction);
-    while (figures.steps < run.training.steps) {
-      std::optional<PlannedStep> step = stream.next();
-      if (!step) break;
-      take(step->plan, step->fast, step->predicted);
-    }
-  }
-  figures.simulation_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  if (figures.steps == 0) throw UserError(options.run_toml + ": the workload holds no step");
-  if (!options.trace.empty()) {
-    AtomicFile file(options.trace);
-    write_chrome_trace(all, {.rank = {}, .device = subject.cost->name()},
-                       [&](std::string_view text) { file.write(text); });
-    file.commit();
-  }
-  return figures;
-}
-
-ordered_json to_json(const Subject& subject, const Figures& f) {
-  const RunSpec& run = subject.run;
-  const int gpus = run.parallel.world_size() * run.tensor_parallel;
-  const double steps = static_cast<double>(f.steps);
-  const double flops_per_gpu = f.flops / f.seconds / gpus;
-  ordered_json by_part;
-  for (const auto& [name, bytes] : f.memory.named()) by_part[name] = bytes;
-  Seconds all = 0;
-  for (const auto& [kind, seconds] : f.seconds_by_kind) all += seconds;
-  ordered_json shares;
-  for (const auto& [kind, seconds] : f.seconds_by_kind) shares[to_string(kind)] = seconds / all;
-  ordered_json result{
-      {"predicted_by", subject.cost->name()},
-      {"gpus", gpus},
-      {"degrees",
-       {{"dp", run.parallel.dp}, {"pp", run.parallel.pp}, {"cp", run.parallel.cp}, {"tp", run.tensor_parallel}}},
-      {"steps", f.steps},
-      {"step_seconds", {{"mean", f.seconds / steps}, {"max", f.slowest_step}}},
-      {"step_tokens_mean", f.tokens / steps},
-      {"tokens_per_second", f.tokens / f.seconds},
-      {"tflops_per_gpu", flops_per_gpu / 1e12}};
-  if (subject.peak_flops_per_second > 0) result["mfu"] = flops_per_gpu / subject.peak_flops_per_second;
-  result.update({{"bubble_share", f.bubble / steps},
-                 {"exposed_communication_share", f.exposed / steps},
-                 {"compute", {{"max_over_mean", f.imbalance / steps}}},
-                 {"busy_share_by_kind", std::move(shares)},
-                 {"peak_memory_bytes",
-                  {{"max", f.memory.total()}, {"pipeline_rank", f.memory_rank}, {"by_part", std::move(by_part)}}}});
-  if (subject.cluster) {
-    result["memory_headroom_bytes"] = subject.cluster->memory_bytes - f.memory.total();
-    result["longest_micro_batch_tokens"] = f.longest_micro_batch;
-    result["fits"] = subject.cluster->memory_bytes >= f.memory.total();
-  }
-  result["events"] = f.events;
-  result["simulation_seconds"] = f.simulation_seconds;
-  return result;
-}
-
-std::string memory_text(Bytes bytes) {
-  const auto value = static_cast<double>(bytes);
-  return bytes < (1 << 30) ? fmt::format("{:.0f} MiB", value / (1 << 20))
-                           : fmt::format("{:.1f} GiB", value / (1 << 30));
-}
-
-void print(const SimulateOptions& options, const Subject& subject, const Figures& f) {
-  const ordered_json j = to_json(subject, f);
-  const RunSpec& run = subject.run;
-  fmt::print("{} GPUs: tp {} x {}; predicted by {}\n", grouped(j["gpus"].get<int>()), run.tensor_parallel,
-             to_string(run.parallel), subject.cost->name());
-  fmt::print("  step          {:.3f} s on average, {:.3f} s at most, over {} steps of {} tokens\n",
-             f.seconds / static_cast<double>(f.steps), f.slowest_step, f.steps,
-             grouped(static_cast<Tokens>(f.tokens / static_cast<double>(f.steps))));
-  fmt::print("  speed         {} tokens a second, {:.3g} TFLOPS a GPU{}\n",
-             grouped(static_cast<Tokens>(f.tokens / f.seconds)), j["tflops_per_gpu"].get<double>(),
-             j.contains("mfu") ? fmt::format(", MFU {:.1f}%", 100 * j["mfu"].get<double>()) : "");
-  fmt::print("  ranks         {:.3f} slowest over mean work; {:.1f}% bubble, {:.1f}% exposed communication\n",
-             f.imbalance / static_cast<double>(f.steps), 100 * f.bubble / static_cast<double>(f.steps),
-             100 * f.exposed / static_cast<double>(f.steps));
-  std::string parts;
-  for (const auto& [name, bytes] : f.memory.named()) {
-    if (bytes > 0) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name, memory_text(bytes));
-  }
-  fmt::print("  memory        {} on pipeline rank {} ({})\n", memory_text(f.memory.total()), f.memory_rank, parts);
-  if (subject.cluster) {
-    const Bytes headroom = subject.cluster->memory_bytes - f.memory.total();
-    fmt::print("                {}\n", headroom >= 0
-                                           ? fmt::format("fits, {} to spare; max_tokens of up to {} would fit",
-                                                         memory_text(headroom), grouped(f.longest_micro_batch))
-                                           : fmt::format("DOES NOT FIT: {} too much", memory_text(-headroom)));
-  }
-  fmt::print("  simulated     {} events in {:.2f} s\n", grouped(f.events), f.simulation_seconds);
-  if (!options.trace.empty()) fmt::print("  written       {}\n", options.trace);
+void write_trace(const std::string& path, const Timeline& timeline, const std::string& device) {
+  AtomicFile file(path);
+  write_chrome_trace(timeline, {.rank = {}, .device = device}, [&](std::string_view text) { file.write(text); });
+  file.commit();
 }
 
 void run(const SimulateOptions& options) {
-  const Subject subject = read_subject(options);
-  const Figures figures = simulate(options, subject);
+  const SimulationSubject subject = read_subject(options);
+  PredictionOptions prediction{.timelines = !options.trace.empty() || !options.out.empty()};
+  if (subject.cluster) prediction.network_axes = axes_across_nodes(*subject.cluster, subject.mesh());
+  if (!subject.run.storage.background_checkpoints) {
+    prediction.checkpoint_seconds = checkpoint_seconds(subject.goodput());
+  }
+  SimulationFigures figures(subject);
+  std::optional<SimulatedFolder> folder;
+  if (!options.out.empty()) folder.emplace(options.out, subject);
+  Timeline all{.source = "predicted", .dims = subject.run.parallel, .spans = {}};
+  const auto begin = Clock::now();
+  Steps steps(options, subject, prediction);
+  std::int64_t skipped = 0;
+  while (const std::optional<PlannedStep> step = steps.next()) {
+    if (skipped < options.skip_steps) {
+      ++skipped;
+      continue;
+    }
+    figures.add(step->plan, step->fast);
+    if (folder) folder->add(*step);
+    if (!options.trace.empty()) {
+      all.spans.insert(all.spans.end(), step->predicted.spans.begin(), step->predicted.spans.end());
+    }
+  }
+  if (figures.steps() == 0) {
+    throw UserError(options.run_toml + (skipped > 0 ? ": --skip-steps leaves no step" : ": the workload holds no step"));
+  }
+  figures.play_failures();
+  figures.simulation_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  if (!options.trace.empty()) write_trace(options.trace, all, subject.cost->name());
+  if (folder) folder->finish(options.command, steps.state());
   if (options.json) {
-    fmt::print("{}\n", to_json(subject, figures).dump(2));
+    fmt::print("{}\n", figures.to_json().dump(2));
   } else if (!options.quiet) {
-    print(options, subject, figures);
+    fmt::print("{}", figures.to_text());
+    if (!options.trace.empty()) fmt::print("  written       {}\n", options.trace);
+    if (folder) {
+      fmt::print("  written       {}\n", options.out);
+      if (folder->steps_without_timeline() > 0) {
+        fmt::print("                the timelines of the last {} steps were left out: too many events\n",
+                   folder->steps_without_timeline());
+      }
+    }
   }
 }
 
 }  // namespace
 
-void add_simulate(CLI::App& app) {
+void add_simulate(CLI::App& app, const std::vector<std::string>& arguments) {
   CLI::App* verb = app.add_subcommand("simulate", "Predict a run's steps on a cluster that need not be at hand");
   const auto options = std::make_shared<SimulateOptions>();
+  for (const std::string& word : arguments) options->command += (options->command.empty() ? "" : " ") + word;
   verb->add_option("run", options->run_toml, "RUN.toml with a [cluster] file, or a [cost] profile of this machine")
       ->required()
       ->type_name("RUN.toml");
   verb->add_option("--set", options->overrides, "section.key=value, over the file's")->type_name("KEY=VALUE");
   verb->add_option("--plan", options->plan, "Step plans from a file instead of planned ones, as `train` writes them")
       ->type_name("FILE");
+  verb->add_option("--skip-steps", options->skip_steps, "Leave so many first steps out, in which packers fill up")
+      ->check(CLI::NonNegativeNumber);
   verb->add_option("--trace", options->trace, "Write the steps as a Chrome trace, for Perfetto")->type_name("FILE");
+  verb->add_option("--out", options->out, "Write a run folder, for `report` and `compare`")->type_name("FOLDER");
   verb->add_flag("--json", options->json, "One JSON object on standard output");
   verb->add_flag("--quiet", options->quiet, "No text on standard output");
   verb->footer(

@@ -22,10 +22,11 @@ void add_trace(CLI::App& app);
 void add_analyze(CLI::App& app);
 void add_pack(CLI::App& app);
 void add_shard(CLI::App& app);
-void add_simulate(CLI::App& app);
+void add_simulate(CLI::App& app, const std::vector<std::string>& arguments);
 void add_plan(CLI::App& app);
 // `arguments`: the whole command line, which the ranks run again.
 void add_train(CLI::App& app, const std::vector<std::string>& arguments);
 void add_profile(CLI::App& app);
+void add_calibrate(CLI::App& app);
 
 }  // namespace ballast::cli

@@ -17,6 +17,17 @@ std::vector<std::pair<std::string, Bytes>> MemoryParts::named() const {
           {"logits", logits},   {"exchange", exchange},   {"margin", margin}};
 }
 
+namespace {
+
+Bytes number_bytes(Precision precision) {
+  return precision == Precision::float64 ? 8 : precision == Precision::float32 ? 4 : 2;
+}
+
+// Of the optimizer, a parameter: two moments, and the weight in full where it computes in less.
+Bytes optimizer_bytes(Bytes number) { return 2 * std::max<Bytes>(4, number) + (number < 4 ? 4 : 0); }
+
+}  // namespace
+
 MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp) {
   const ModelSpec& model = run.model;
   const std::vector<int> layers = run.layers_by_stage();
@@ -27,16 +38,14 @@ MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp)
   const bool last = pp + 1 == schedule.num_ranks;
   const std::int64_t parameters = rank_parameters(model, layers, pp, schedule.num_ranks) / run.tensor_parallel;
 
-  const Bytes number = run.training.precision == Precision::float64   ? 8
-                       : run.training.precision == Precision::float32 ? 4
-                                                                      : 2;
+  const Bytes number = number_bytes(run.training.precision);
   const Bytes wide = std::max<Bytes>(4, number);
   const std::int64_t replicas = std::int64_t{run.parallel.dp} * run.parallel.cp;
   const auto shared = [&](int from_stage) { return run.zero >= from_stage ? replicas : 1; };
   MemoryParts parts;
   parts.weights = parameters * number / shared(3);
   parts.gradients = parameters * wide / shared(2);
-  parts.optimizer = parameters * (2 * wide + (number < 4 ? 4 : 0)) / shared(1);
+  parts.optimizer = parameters * optimizer_bytes(number) / shared(1);
 
   const Tokens longest = run.packing.variable_length() ? run.packing.cap() : run.packing.window;
   const Tokens tokens = (longest + run.parallel.cp - 1) / run.parallel.cp;
@@ -57,6 +66,11 @@ MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp)
   if (run.parallel.pp > 1) parts.exchange += 2 * tokens * model.hidden_dim * number / run.tensor_parallel;
   parts.margin = static_cast<Bytes>(kMemoryMargin * static_cast<double>(parts.total()));
   return parts;
+}
+
+Bytes checkpoint_bytes(const RunSpec& run) {
+  const Bytes number = number_bytes(run.training.precision);
+  return run.model.num_parameters() * (number + optimizer_bytes(number));
 }
 
 Tokens longest_micro_batch(RunSpec run, const Schedule& schedule, int pp, Bytes bytes) {

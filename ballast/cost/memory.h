@@ -33,4 +33,7 @@ MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp)
 // `bytes`; 0 where not even an empty one fits. REQUIRES: as memory_of_rank.
 Tokens longest_micro_batch(RunSpec run, const Schedule& schedule, int pp, Bytes bytes);
 
+// Of a checkpoint of the whole run: weights, moments and, where they compute in bfloat16, the weights once more.
+Bytes checkpoint_bytes(const RunSpec& run);
+
 }  // namespace ballast

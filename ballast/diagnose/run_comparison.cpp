@@ -58,6 +58,7 @@ std::string to_string(SpeedSource source) {
 std::optional<Seconds> seconds_of(const StepMetrics& step, SpeedSource source) {
   switch (source) {
     case SpeedSource::measured:
+      if (step.simulated) return std::nullopt;
       return step.step_seconds;
     case SpeedSource::replayed:
       return step.replayed_step_seconds;
@@ -78,6 +79,9 @@ std::optional<double> tokens_per_second(const std::vector<StepMetrics>& steps, S
 }
 
 SpeedSource speed_source(const std::vector<StepMetrics>& steps) {
+  if (std::any_of(steps.begin(), steps.end(), [](const StepMetrics& step) { return step.simulated; })) {
+    return SpeedSource::predicted;
+  }
   return tokens_per_second(steps, SpeedSource::replayed) ? SpeedSource::replayed : SpeedSource::measured;
 }
 
@@ -122,14 +126,31 @@ PairSpeedUps pair_speed_ups(const std::vector<double>& rates) {
   return result;
 }
 
+namespace {
+
+// A simulated run has predictions alone.
+SpeedSource common_source(const RunRecord& base, const RunRecord& other) {
+  const SpeedSource of_base = speed_source(base.steps);
+  const SpeedSource of_other = speed_source(other.steps);
+  if (of_base != SpeedSource::predicted && of_other != SpeedSource::predicted) {
+    return of_base == of_other ? of_base : SpeedSource::measured;
+  }
+  for (const RunRecord* run : {&base, &other}) {
+    if (tokens_per_second(run->steps, SpeedSource::predicted)) continue;
+    throw UserError(run->name + ": has no predictions, so that a simulated run has nothing to be compared with; train "
+                    "with a [cost] profile");
+  }
+  return SpeedSource::predicted;
+}
+
+}  // namespace
+
 RunComparison compare_runs(const RunRecord& base, const RunRecord& other) {
   RunComparison result;
-  const bool both_replayed =
-      speed_source(base.steps) == SpeedSource::replayed && speed_source(other.steps) == SpeedSource::replayed;
-  result.source = both_replayed ? SpeedSource::replayed : SpeedSource::measured;
-  result.speed = speed_up(base.steps, other.steps, result.source);
   const auto base_predicted = tokens_per_second(base.steps, SpeedSource::predicted);
   const auto other_predicted = tokens_per_second(other.steps, SpeedSource::predicted);
+  result.source = common_source(base, other);
+  result.speed = speed_up(base.steps, other.steps, result.source);
   if (base_predicted && other_predicted) result.predicted_ratio = *other_predicted / *base_predicted;
   result.loss_difference = other.steps.back().loss - base.steps.back().loss;
   result.late_loss_difference = late_loss(other.steps) - late_loss(base.steps);

@@ -31,7 +31,7 @@ std::string to_string(SpeedSource source);
 std::optional<Seconds> seconds_of(const StepMetrics& step, SpeedSource source);
 // Tokens a second over all steps, or empty where a step lacks the figure.
 std::optional<double> tokens_per_second(const std::vector<StepMetrics>& steps, SpeedSource source);
-// replayed where every step has it, else measured.
+// predicted, of a simulated run; replayed where every step has it; else measured.
 SpeedSource speed_source(const std::vector<StepMetrics>& steps);
 
 struct SpeedUp {

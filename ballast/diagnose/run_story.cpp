@@ -88,7 +88,8 @@ RunStory tell_story(const std::vector<RunEvidence>& runs) {
   if (runs.size() == 1) {
     const SpeedSource source = speed_source(base.record.steps);
     const std::string text = losses(base);
-    story.headline = base.record.name + " trained " + grouped(tokens_per_second(base.record.steps, source).value()) +
+    const char* does = source == SpeedSource::predicted ? " would train " : " trained ";
+    story.headline = base.record.name + does + grouped(tokens_per_second(base.record.steps, source).value()) +
                      " tokens a second (" + to_string(source) + ", " + std::to_string(base.record.steps.size()) +
                      " steps)" + (text.empty() ? "." : ": " + text + ".");
   }

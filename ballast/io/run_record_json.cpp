@@ -80,7 +80,7 @@ std::string to_json(const StepMetrics& m) {
       {"loss", finite(m.loss)},
       {"tokens", m.tokens},
       {"labels", m.labels},
-      {"step_seconds", m.step_seconds},
+      {"step_seconds", m.simulated ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(m.step_seconds)},
       {"tokens_per_second", m.tokens_per_second},
       {"grad_norm", finite(m.grad_norm)},
       {"lr", m.lr},
@@ -105,7 +105,9 @@ StepMetrics step_metrics_from_json(std::string_view text, std::string_view where
   m.loss = number_or_nan(line["loss"]);
   m.tokens = line["tokens"].tokens();
   m.labels = count_or(line, "labels", m.tokens);
-  m.step_seconds = line["step_seconds"].number();
+  m.predicted_step_seconds = optional_number(line, "predicted_step_seconds");
+  m.simulated = line["step_seconds"].value().is_null() && m.predicted_step_seconds.has_value();
+  m.step_seconds = m.simulated ? *m.predicted_step_seconds : line["step_seconds"].number();
   if (!(m.step_seconds > 0)) line["step_seconds"].fail("must be above 0");
   m.tokens_per_second = number_or(line, "tokens_per_second", static_cast<double>(m.tokens) / m.step_seconds);
   m.grad_norm = number_or(line, "grad_norm", std::numeric_limits<double>::quiet_NaN());
@@ -115,7 +117,6 @@ StepMetrics step_metrics_from_json(std::string_view text, std::string_view where
     m.imbalance_cp = optional_number(*imbalance, "cp");
   }
   m.imbalance_measured = optional_number(line, "imbalance_measured");
-  m.predicted_step_seconds = optional_number(line, "predicted_step_seconds");
   m.replayed_step_seconds = optional_number(line, "replayed_step_seconds");
   m.planning_seconds = number_or(line, "planning_seconds", 0);
   m.recording_seconds = number_or(line, "recording_seconds", 0);

@@ -82,7 +82,7 @@ void add_steps(RunSummary& summary, const std::vector<StepMetrics>& steps, std::
   summary.imbalance_cp = mean(timed, &StepMetrics::imbalance_cp);
   summary.imbalance_measured = mean(timed, &StepMetrics::imbalance_measured);
   summary.prediction_error = mean_and_max(timed, [](const StepMetrics& step) -> std::optional<double> {
-    if (!step.predicted_step_seconds) return std::nullopt;
+    if (!step.predicted_step_seconds || step.simulated) return std::nullopt;
     const Seconds measured = step.replayed_step_seconds.value_or(step.step_seconds);
     return std::abs(*step.predicted_step_seconds - measured) / measured;
   });

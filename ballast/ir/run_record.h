@@ -35,7 +35,8 @@ struct StepMetrics {
   double loss = 0;  // mean over all valid labels of all ranks; NaN is written as null
   Tokens tokens = 0;
   Tokens labels = 0;
-  Seconds step_seconds = 0;  // wall-clock, slowest rank
+  Seconds step_seconds = 0;  // wall-clock, slowest rank; predicted, of a simulated run
+  bool simulated = false;    // nothing of it was measured
   double tokens_per_second = 0;
   double grad_norm = 0;  // NaN is written as null
   double lr = 0;

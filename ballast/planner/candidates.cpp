@@ -170,4 +170,35 @@ std::vector<RunChoice> completions(const RunSpec& run, const Frame& frame) {
   return found;
 }
 
+std::vector<std::pair<std::string, RunChoice>> single_changes(const RunSpec& run, const RunChoice& choice) {
+  std::vector<std::pair<std::string, RunChoice>> found;
+  for (const RunChoice& other : completions(run, {choice})) {
+    const int differing = (other.packer != choice.packer ? 1 : 0) + (other.sharding != choice.sharding ? 1 : 0) +
+                          (other.mapping != choice.mapping ? 1 : 0);
+    if (differing != 1) continue;
+    const std::string what = other.packer != choice.packer       ? "packer " + other.packer
+                             : other.sharding != choice.sharding ? "sharding " + other.sharding
+                                                                 : "mapping " + to_string(other.mapping);
+    found.emplace_back(what, other);
+  }
+  const int each = run.packing.micro_batches / choice.windows / choice.dims.dp;
+  for (const ScheduleSpec& schedule : schedules_of(run, choice.dims.pp, each)) {
+    if (schedule == choice.schedule || choice.dims.pp == 1) continue;
+    RunChoice other = choice;
+    other.schedule = schedule;
+    std::string what = "schedule " + schedule.name;
+    if (schedule.virtual_stages > 1) what += " V " + text(schedule.virtual_stages);
+    if (schedule.round_size > 0) what += " nc " + text(schedule.round_size);
+    found.emplace_back(what, other);
+  }
+  for (const int zero : or_else(run.plan.zero, {1, 2, 3})) {
+    if (zero == choice.zero || choice.dims.dp * choice.dims.cp == 1) continue;
+    found.emplace_back("zero " + text(zero), choice).second.zero = zero;
+  }
+  for (const std::string& recompute : or_else<std::string>(run.plan.recompute, {"none", "full"})) {
+    if (recompute != choice.recompute) found.emplace_back("recompute " + recompute, choice).second.recompute = recompute;
+  }
+  return found;
+}
+
 }  // namespace ballast

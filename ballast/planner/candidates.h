@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ballast/spec/cluster_spec.h"
@@ -26,5 +27,9 @@ void for_each_frame(const RunSpec& run, const ClusterSpec& cluster, const std::f
 
 // The packers, shardings and mappings of a frame. Mappings that put every rank on the same GPU count once.
 std::vector<RunChoice> completions(const RunSpec& run, const Frame& frame);
+
+// The choices that differ from `choice` in one thing of the same degrees: packer, sharding, mapping, schedule, ZeRO stage,
+// recomputation. Each with what differs: "packer plain".
+std::vector<std::pair<std::string, RunChoice>> single_changes(const RunSpec& run, const RunChoice& choice);
 
 }  // namespace ballast

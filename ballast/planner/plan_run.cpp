@@ -6,9 +6,8 @@
 #include <cmath>
 #include <utility>
 
-#include "ballast/packing/queue_tuning.h"
 #include "ballast/planner/candidates.h"
-#include "ballast/workload/document_stream.h"
+#include "ballast/planner/run_queues.h"
 
 namespace ballast {
 
@@ -45,7 +44,8 @@ RankedCandidate summarize(const RunChoice& choice, const std::vector<StepEstimat
 
 void sort_fastest_first(std::vector<RankedCandidate>& candidates) {
   std::stable_sort(candidates.begin(), candidates.end(), [](const RankedCandidate& a, const RankedCandidate& b) {
-    return a.tokens_per_second > b.tokens_per_second;
+    if (a.tokens_per_second != b.tokens_per_second) return a.tokens_per_second > b.tokens_per_second;
+    return a.peak_memory_bytes < b.peak_memory_bytes;
   });
 }
 
@@ -62,6 +62,7 @@ class Search {
     simulate();
     rank();
     judge_degrees();
+    vary_best();
     planning_.run = subject_.run;
     planning_.planning_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return std::move(planning_);
@@ -80,22 +81,12 @@ class Search {
     PackingSpec& packing = subject_.run.packing;
     const bool wanted = packers.empty() || std::find(packers.begin(), packers.end(), "wlb") != packers.end();
     if (!wanted || !packing.queues.empty()) return;
-    PackingSpec spec = packing;
-    spec.packer = "wlb";
-    spec.tune_queues = false;
-    if (spec.max_tokens == 0) spec.max_tokens = spec.window + spec.window / 4;
-    DocumentStream documents(subject_.lengths, subject_.domains,
-                             {.shuffle = subject_.run.shuffle, .seed = subject_.run.seed, .num_epochs = 1});
-    std::vector<Tokens> sample;
-    Tokens tokens = 0;
-    while (tokens < kSampleSteps * spec.micro_batches * spec.window) {
-      const std::optional<Document> document = documents.next();
-      if (!document) break;
-      sample.push_back(document->length);
-      tokens += document->length;
-    }
-    const auto cost = make_cluster_cost(subject_.device, subject_.cluster, subject_.run.model, {});
-    packing.queues = tune_queues(spec, *cost, sample).chosen.queues;
+    RunSpec run = with_choice(subject_.run, {.packer = "wlb"});
+    const auto cost = make_cluster_cost(subject_.device, subject_.cluster, run.model, {});
+    tune_run_queues(run, *cost,
+                    DocumentStream(subject_.lengths, subject_.domains, {.shuffle = run.shuffle, .seed = run.seed}),
+                    kSampleSteps);
+    packing.queues = run.packing.queues;
   }
 
   void reject(const std::string& reason, std::int64_t count = 1) {
@@ -201,6 +192,20 @@ class Search {
   using Degrees = std::array<int, 4>;
   static Degrees degrees_of(const RunChoice& choice) {
     return {choice.tp, choice.dims.cp, choice.dims.pp, choice.dims.dp};
+  }
+
+  void vary_best() {
+    if (planning_.ranked.empty()) return;
+    const RunChoice best = planning_.ranked.front().choice;
+    for (const auto& [what, choice] : single_changes(subject_.run, best)) {
+      const RunSpec run = with_choice(subject_.run, choice);
+      Variation variation{.what = what, .choice = choice};
+      variation.missing_bytes = std::max<Bytes>(
+          0, peak_memory(run, estimator_.schedule(choice)) - subject_.cluster.memory_bytes);
+      const auto steps = estimator_.estimate(choice, subject_.run.plan.final_steps);
+      variation.tokens_per_second = summarize(choice, steps, 0).tokens_per_second;
+      planning_.variations.push_back(variation);
+    }
   }
 
   DegreesVerdict& verdict_of(const RunChoice& choice) {

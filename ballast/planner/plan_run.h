@@ -44,11 +44,20 @@ struct DegreesVerdict {
   Bytes peak_memory_bytes = 0;        // of the best
 };
 
+// The best candidate with one thing changed: what that thing is worth.
+struct Variation {
+  std::string what;  // "packer plain"
+  RunChoice choice;
+  Bytes missing_bytes = 0;  // over 0: it does not fit
+  double tokens_per_second = 0;
+};
+
 struct RunPlanning {
   std::vector<RankedCandidate> ranked;  // fastest first, simulated over run.plan.final_steps
   // Every choice that was simulated, over run.plan.steps, fastest first.
   std::vector<RankedCandidate> simulated;
   std::vector<DegreesVerdict> degrees;  // fastest first, those that do not fit last
+  std::vector<Variation> variations;    // of ranked.front(), over as many steps
   RunSpec run;                          // that choices were made for: queues tuned
   std::int64_t considered = 0;
   Rejections rejected;

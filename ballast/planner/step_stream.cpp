@@ -8,17 +8,22 @@
 
 namespace ballast {
 
+ProgramSettings step_settings(const RunSpec& run, const PredictionOptions& options, std::int64_t step) {
+  ProgramSettings settings = program_settings(run);
+  settings.network_axes = options.network_axes;
+  const int every = run.training.checkpoint_every;
+  if (every > 0 && (step + 1) % every == 0) settings.checkpoint_seconds = options.checkpoint_seconds;
+  return settings;
+}
+
 StepStream::StepStream(const RunSpec& run, const CostModel& cost, DocumentStream documents,
                        const PredictionOptions& options)
     : run_(run),
       cost_(cost),
       settings_(step_plan_settings(run)),
-      timelines_(options.timelines),
-      program_settings_(program_settings(run)),
+      options_(options),
       documents_(std::move(documents)),
-      packed_(run.packing, cost, [this] { return documents_.next(); }) {
-  program_settings_.network_axes = options.network_axes;
-}
+      packed_(run.packing, cost, [this] { return documents_.next(); }) {}
 
 std::optional<PlannedStep> StepStream::next() {
   const auto begin = std::chrono::steady_clock::now();
@@ -26,8 +31,9 @@ std::optional<PlannedStep> StepStream::next() {
   if (!packed) return std::nullopt;
   PlannedStep step;
   step.plan = make_step_plan(*packed, settings_, cost_);
-  if (timelines_) step.predicted = predict(step.plan, run_.model, cost_, program_settings_);
-  step.fast = fast_step(step.plan, run_.model, cost_, program_settings_);
+  const ProgramSettings settings = step_settings(run_, options_, step.plan.step);
+  if (options_.timelines) step.predicted = predict(step.plan, run_.model, cost_, settings);
+  step.fast = fast_step(step.plan, run_.model, cost_, settings);
   step.predicted_seconds = step.fast.time.end;
   step.imbalance_micro_batch = micro_batch_imbalance(*packed, cost_);
   step.imbalance_cp = cp_imbalance(step.plan, cost_);

@@ -30,7 +30,11 @@ struct PlannedStep {
 struct PredictionOptions {
   bool timelines = true;
   std::vector<Axis> network_axes = {};  // that leave the node, for slow network cards (step_costs.h)
+  Seconds checkpoint_seconds = 0;       // of steps that write one ([training] checkpoint_every)
 };
+
+// Of step `step` of a run.
+ProgramSettings step_settings(const RunSpec& run, const PredictionOptions& options, std::int64_t step);
 
 class StepStream {
  public:
@@ -53,8 +57,7 @@ class StepStream {
   RunSpec run_;
   const CostModel& cost_;
   StepPlanSettings settings_;
-  bool timelines_;
-  ProgramSettings program_settings_;
+  PredictionOptions options_;
   DocumentStream documents_;
   PackedStream packed_;
 };

@@ -10,6 +10,8 @@ namespace ballast {
 
 namespace {
 
+constexpr int kMostDegrees = 1000;  // beyond it the distribution no longer changes in the fourth figure
+
 std::string seconds_text(Seconds seconds) {
   char text[32];
   std::snprintf(text, sizeof text, "%.4g s", seconds);
@@ -20,9 +22,10 @@ std::string seconds_text(Seconds seconds) {
 
 // By Simpson's rule over the angle whose tangent is t / sqrt(degrees), where the density is a power of a cosine.
 double student_t_tail(double t, int degrees) {
+  degrees = std::min(degrees, kMostDegrees);
   const double from = std::atan(std::abs(t) / std::sqrt(degrees));
   const auto integral = [&](double a, double b) {
-    constexpr int kPieces = 2000;
+    constexpr int kPieces = 400;
     const double width = (b - a) / kPieces;
     double sum = 0;
     for (int i = 0; i <= kPieces; ++i) {
@@ -40,7 +43,7 @@ double student_t_quantile(double level, int degrees) {
   double low = 0;
   double high = 1;
   while (student_t_tail(high, degrees) > level) high *= 2;
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 40; ++i) {
     const double middle = (low + high) / 2;
     (student_t_tail(middle, degrees) > level ? low : high) = middle;
   }

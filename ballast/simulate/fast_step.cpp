@@ -105,7 +105,7 @@ class Step final {
     totals_.events += static_cast<std::int64_t>(columns.size() * (end_cp - first_cp));
   }
 
-  void meet_world(SpanKind kind, const Transfer& transfer) {
+  void meet_world(SpanKind kind, const TransferCost& transfer) {
     std::vector<StepColumn*> all;
     for (StepColumn& column : columns_) all.push_back(&column);
     meet(all, Axis::world, kind, std::vector<Seconds>(all.size(), transfer.seconds), 0, num_cp());
@@ -137,7 +137,10 @@ class Step final {
     }
     meet_world(SpanKind::REDUCE_NORM, costs_.reduce_norm);
     for (int dp = 0; dp < dims_.dp; ++dp) {
-      for (int pp = 0; pp < dims_.pp; ++pp) column(dp, pp).compute_all(SpanKind::OPTIMIZER, closing(pp).optimizer);
+      for (int pp = 0; pp < dims_.pp; ++pp) {
+        column(dp, pp).compute_all(SpanKind::OPTIMIZER, closing(pp).optimizer);
+        if (costs_.checkpoint > 0) column(dp, pp).compute_all(SpanKind::CHECKPOINT, costs_.checkpoint);
+      }
     }
     meet_world(SpanKind::CONTROL, costs_.control);
   }

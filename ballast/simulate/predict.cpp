@@ -50,6 +50,7 @@ class RankProgram {
     if (settings_.zero == 0) collective(SpanKind::REDUCE_GRAD, Axis::dp_cp, closing.reduce_gradients);
     collective(SpanKind::REDUCE_NORM, Axis::world, costs_.reduce_norm);
     span({.kind = SpanKind::OPTIMIZER}, closing.optimizer);
+    if (costs_.checkpoint > 0) span({.kind = SpanKind::CHECKPOINT}, costs_.checkpoint);
     collective(SpanKind::CONTROL, Axis::world, costs_.control);
     return std::move(ops_);
   }
@@ -63,7 +64,7 @@ class RankProgram {
     ops_.push_back(end_span());
   }
 
-  void collective(SpanKind kind, Axis axis, const Transfer& transfer) {
+  void collective(SpanKind kind, Axis axis, const TransferCost& transfer) {
     ops_.push_back(communicate({.kind = kind, .bytes = transfer.bytes, .axis = axis},
                                transfer.seconds * costs_.factor(axis, rank_)));
   }

@@ -30,7 +30,7 @@ class Pricing {
         settings_(settings),
         replicas_(dims.dp * dims.cp) {}
 
-  Transfer background(SpanKind kind, int stage, int slot) const {
+  TransferCost background(SpanKind kind, int stage, int slot) const {
     const bool gathers = kind == SpanKind::UNSHARD;
     const std::int64_t layers = stage_layers_[static_cast<std::size_t>(stage)];
     const std::int64_t besides =
@@ -63,7 +63,7 @@ class Pricing {
     return costs;
   }
 
-  Transfer all_reduce(Axis axis, int ranks, Bytes bytes) const {
+  TransferCost all_reduce(Axis axis, int ranks, Bytes bytes) const {
     return {bytes, cost_.collective(Collective::all_reduce, axis, ranks, bytes)};
   }
 
@@ -187,6 +187,7 @@ StepCosts step_costs(const ParallelDims& dims, const std::vector<int>& stage_lay
   }
   for (int pp = 0; pp < dims.pp; ++pp) costs.closing.push_back(pricing.closing(pp));
   costs.reduce_norm = pricing.all_reduce(Axis::world, dims.world_size(), kNormBytes);
+  costs.checkpoint = settings.checkpoint_seconds;
   costs.control = pricing.all_reduce(Axis::world, dims.world_size(), kControlBytes);
   return costs;
 }

@@ -27,6 +27,7 @@ struct ProgramSettings {
   bool recompute = false;                // a layer's forward once more before its backward
   std::vector<SlowRank> slow_ranks = {};
   std::vector<Axis> network_axes = {};   // whose groups leave the node
+  Seconds checkpoint_seconds = 0;        // that every rank writes at the end of the step; 0: none is due
 };
 
 ProgramSettings program_settings(const RunSpec& run);
@@ -45,7 +46,7 @@ struct ShareCosts {
   bool gathers_in_order = true;             // the micro-batch does: nothing needs to be put back in packed order
 };
 
-struct Transfer {
+struct TransferCost {
   Bytes bytes = 0;  // sent by a rank
   Seconds seconds = 0;
 };
@@ -53,8 +54,8 @@ struct Transfer {
 // Exchanges and optimizer of one pipeline rank, after its last action.
 struct ClosingCosts {
   bool holds_tied = false;  // a tied embedding that another pipeline rank has, too, or could
-  Transfer reduce_tied;
-  Transfer reduce_gradients;  // where they are not scattered in the background
+  TransferCost reduce_tied;
+  TransferCost reduce_gradients;  // where they are not scattered in the background
   Seconds optimizer = 0;
 };
 
@@ -63,11 +64,12 @@ struct StepCosts {
   std::vector<int> first_layer;                              // by stage, and one past the end
   // [stage][slot], of the background: a slot a layer, and one where a stage has none. The embedding goes with the first
   // slot, the head with the last.
-  std::vector<std::vector<Transfer>> unshard;
-  std::vector<std::vector<Transfer>> reshard;
+  std::vector<std::vector<TransferCost>> unshard;
+  std::vector<std::vector<TransferCost>> reshard;
   std::vector<ClosingCosts> closing;  // by pipeline rank
-  Transfer reduce_norm;
-  Transfer control;
+  TransferCost reduce_norm;
+  Seconds checkpoint = 0;  // 0: none
+  TransferCost control;
   Bytes kv_gradient_bytes = 0;         // of a token's keys and values in a layer
   std::vector<double> compute_factor;  // by rank, 1 where it is not slow
   std::vector<double> network_factor;

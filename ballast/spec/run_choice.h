@@ -9,7 +9,7 @@
 namespace ballast {
 
 struct RunChoice {
-  ParallelDims dims;
+  ParallelDims dims = {};
   int tp = 1;
   MeshOrder mapping = {};
   ScheduleSpec schedule = {};

@@ -14,15 +14,17 @@ function planHeader(place) {
     el("ul", { class: "story" },
       el("li", {}, `A step takes ${duration(best.step_seconds)}: ${percent(best.bubble_share)} bubble, ${percent(best.exposed_communication_share)} exposed communication, the slowest rank works ${fixed(best.compute.max_over_mean, 3)} of the mean. Memory: ${bytes(best.peak_memory_bytes)} of ${bytes(data.memory_bytes)}.`),
       el("li", {}, `${grouped(data.considered)} choices were considered in ${duration(data.planning_seconds)}; ${grouped(data.simulated.length)} of them simulated. ` +
-        Object.entries(data.rejected.by_reason).map(([reason, count]) => `${grouped(count)} ${reason}`).join("; ") + ".")));
+        "Turned away: " + Object.entries(data.rejected.by_reason).map(([reason, count]) => `${reason} (${grouped(count)})`).join("; ") + ".")));
 }
 
 function candidatesSection(place) {
-  const points = data.simulated.filter((c) => isNumber(c.step_seconds));
-  const packers = [...new Set(points.map((c) => c.packer))];
+  // Those far behind would squeeze the rest together; the table has them.
+  const points = data.simulated.filter((c) => c.tokens_per_second > 0.65 * data.simulated[0].tokens_per_second);
+  const far = data.simulated.length - points.length;
+  const tps = [...new Set(points.map((c) => c.degrees.tp))].sort((a, b) => b - a);
   place.append(el("h2", { id: "candidates-title" }, "Candidates"), el("p", {}, "Every choice that was simulated: low and to the left is better. Point at one for what it is and why it is not the first."),
     figure({
-      id: "time-memory", height: 380, title: "Time against memory", about: "Time for a million tokens, predicted; the dashed line is the memory of a GPU.",
+      id: "time-memory", height: 380, title: "Time against memory", about: "Time for a million tokens, predicted over the first steps; the dashed line is the memory of a GPU." + (far ? ` ${far} choices slower by more than a third are only in the table.` : ""),
       draw: (width, height) => {
         const xs = points.map((c) => c.peak_memory_bytes / 2 ** 30);
         const ys = points.map((c) => 1e6 / c.tokens_per_second);
@@ -31,18 +33,24 @@ function candidatesSection(place) {
         node.append(svg("line", { class: "guide", x1: sx(most), x2: sx(most), y1: area.top, y2: area.bottom }));
         const stops = points.map((c, i) => {
           const first = i === 0;
-          node.append(svg("circle", { class: "point", cx: sx(xs[i]), cy: sy(ys[i]), r: first ? 6 : 3.2, fill: runColour(1 + packers.indexOf(c.packer)), opacity: first ? 1 : 0.65 }));
+          node.append(svg("circle", { class: "point", cx: sx(xs[i]), cy: sy(ys[i]), r: first ? 6 : 3.2, fill: runColour(1 + tps.indexOf(c.degrees.tp)), opacity: first ? 1 : 0.65 }));
           return { x: sx(xs[i]), y: sy(ys[i]), title: c.text, lines: [
             ["tokens a second", grouped(c.tokens_per_second)], ["to the first", slower(c.tokens_per_second)], ["step", duration(c.step_seconds)],
             ["bubble", percent(c.bubble_share)], ["exposed communication", percent(c.exposed_communication_share)],
             ["slowest rank over mean", fixed(c.compute.max_over_mean, 3)], ["memory", bytes(c.peak_memory_bytes)]] };
         });
-        return { node, stops, direction: "xy", legend: packers.map((name, i) => ({ name, colour: runColour(1 + i) })) };
+        return { node, stops, direction: "xy", legend: tps.map((tp, i) => ({ name: "tp " + tp, colour: runColour(1 + i) })) };
       },
-      table: () => ({ columns: ["tokens a second", "step s", "to the first", "bubble", "exposed", "memory GiB", "choice"], rows: points.map((c) => [grouped(c.tokens_per_second), c.step_seconds.toFixed(4), slower(c.tokens_per_second), percent(c.bubble_share), percent(c.exposed_communication_share), (c.peak_memory_bytes / 2 ** 30).toFixed(1), c.text]) }),
+      table: () => ({ columns: ["tokens a second", "step s", "to the first", "bubble", "exposed", "memory GiB", "choice"], rows: data.simulated.map((c) => [grouped(c.tokens_per_second), c.step_seconds.toFixed(4), slower(c.tokens_per_second), percent(c.bubble_share), percent(c.exposed_communication_share), (c.peak_memory_bytes / 2 ** 30).toFixed(1), c.text]) }),
     }));
   const rows = data.candidates.map((c, i) => el("tr", {}, el("th", { scope: "row" }, String(i + 1)), el("td", {}, grouped(c.tokens_per_second)), el("td", {}, toFirst(c.tokens_per_second)), el("td", {}, duration(c.step_seconds)), el("td", {}, percent(c.bubble_share)), el("td", {}, percent(c.exposed_communication_share)), el("td", {}, bytes(c.peak_memory_bytes)), el("td", { class: "text" }, c.text)));
   place.append(el("div", { class: "card scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ...["rank", "tokens / s", "to the first", "step", "bubble", "exposed", "memory", "choice"].map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, ...rows))));
+}
+
+function variationsSection(place) {
+  const rows = data.variations.map((v) => el("tr", {}, el("th", { scope: "row" }, v.what), el("td", {}, toFirst(v.tokens_per_second)), el("td", { class: "text" }, v.missing_bytes > 0 ? `needs ${bytes(v.missing_bytes)} more memory than there is` : "")));
+  place.append(el("h2", { id: "variations-title" }, "The first with one thing changed"), el("p", {}, "What each part of the choice is worth, over the same documents."),
+    el("div", { class: "card scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ...["changed", "tokens / s", ""].map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, ...rows))));
 }
 
 function degreesSection(place) {
@@ -56,5 +64,6 @@ function degreesSection(place) {
 
 planHeader(document.getElementById("top"));
 candidatesSection(document.getElementById("candidates"));
+variationsSection(document.getElementById("variations"));
 degreesSection(document.getElementById("degrees"));
 document.getElementById("about").append(el("h2", { id: "about-title" }, "About"), el("p", {}, `Made by ballast plan ${data.run_toml} --page; all figures are predicted by ${data.predicted_by}.`));

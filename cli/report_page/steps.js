@@ -77,14 +77,14 @@ function stepsSection(place) {
     ...(has(run, "imbalance_measured") ? [byStep(run, i, "imbalance_measured", "measured")] : []),
     ...(has(run, "imbalance_micro_batch") ? [byStep(run, i, "imbalance_micro_batch", "predicted", true)] : [])]);
   const overCp = runs.filter(([run]) => run.dims.cp > 1 && has(run, "imbalance_cp")).map(([run, i]) => byStep(run, i, "imbalance_cp", "predicted", true));
-  const times = runs.flatMap(([run, i]) => [byStep(run, i, run.source, run.source), ...(has(run, "predicted") ? [byStep(run, i, "predicted", "predicted", true)] : [])]);
-  const losses = runs.map(([run, i]) => byStep(run, i, "loss", ""));
+  const times = runs.flatMap(([run, i]) => [byStep(run, i, run.source, run.source), ...(has(run, "predicted") && run.source !== "predicted" ? [byStep(run, i, "predicted", "predicted", true)] : [])]);
+  const losses = runs.filter(([run]) => has(run, "loss")).map(([run, i]) => byStep(run, i, "loss", ""));  // a simulated run has none
   const parts = [
     stepFigure({ id: "imbalance", title: "Imbalance", about: "Slowest rank over the mean (measured) and slowest micro-batch over the mean (predicted); 1 is perfect.", series: imbalance, yFormat: ratioFormat(imbalance.flatMap((s) => s.ys)), tableFormat: (v) => v.toFixed(4), from: 1, guide: 1 }),
     stepFigure({ id: "step-time", title: "Step time", about: "Solid as run, dashed as predicted before the step.", series: times, yFormat: axisDuration, tableFormat: (v) => v.toFixed(6), from: 0 }),
     stepFigure({ id: "imbalance-cp", title: "Imbalance inside CP groups, predicted", about: "Slowest rank of a group over its mean.", series: overCp, yFormat: ratioFormat(overCp.flatMap((s) => s.ys)), tableFormat: (v) => v.toFixed(4), from: 1, guide: 1 }),
     stepFigure({ id: "loss", title: "Loss", about: "Mean over all labels of the step. Packers order documents differently, so single steps differ.", series: losses, yFormat: (v) => v.toFixed(2), tableFormat: (v) => v.toFixed(6) }),
-    scatterFigure(runs.filter(([run]) => has(run, "predicted"))),
+    scatterFigure(runs.filter(([run]) => has(run, "predicted") && run.source !== "predicted")),
     ...data.runs.filter((run) => run.kinds.predicted && (run.kinds.measured || run.kinds.replayed)).map(errorChart),
   ];
   grid.append(...parts.filter(Boolean));

@@ -84,6 +84,7 @@ Case any_case() {
   made.settings.zero = *rc::gen::inRange(0, 4);
   made.settings.recompute = *rc::gen::arbitrary<bool>();
   made.settings.tensor_parallel = *rc::gen::element(1, 2);
+  made.settings.checkpoint_seconds = *rc::gen::element(0.0, 0.25);
   if (*rc::gen::arbitrary<bool>()) {
     const int rank = *rc::gen::inRange(0, dims.world_size());
     made.settings.slow_ranks = {{rank, 1.7, 1}, {dims.world_size() - 1 - rank, 1, 2.3}};
