@@ -27,6 +27,8 @@ std::vector<StepMetrics> read_metrics(const fs::path& folder) {
   return metrics;
 }
 
+constexpr double kShownShare = 0.005;  // of all busy time: kinds of less say nothing
+
 std::string today() {
   const std::time_t now = std::time(nullptr);
   char text[32];
@@ -75,6 +77,34 @@ RunSummary summarise_run(const fs::path& folder, const RunSpec& spec, const std:
   summary.documents_split = state.counts.split;
   summary.documents_held = state.counts.documents_in - state.counts.documents_out;
   return summary;
+}
+
+std::string prediction_by_kind(const fs::path& folder) {
+  const fs::path timelines = folder / "timeline";
+  if (!fs::exists(timelines / "predicted.jsonl")) return {};
+  const Timeline predicted = read_run_timeline(timelines, "predicted");
+  if (predicted.spans.empty()) return {};
+  const bool replayed = fs::exists(timelines / "replayed.jsonl");
+  std::map<SpanKind, std::pair<Seconds, Seconds>> busy;  // measured, predicted
+  Seconds all = 0;
+  const auto add = [&](const Timeline& timeline, bool measured) {
+    const std::vector<StepTime> steps = analyze(timeline);
+    for (std::size_t i = warm_up_steps(steps.size()); i < steps.size(); ++i) {
+      for (const auto& [kind, seconds] : steps[i].seconds_by_kind) {
+        (measured ? busy[kind].first : busy[kind].second) += seconds;
+        if (measured) all += seconds;
+      }
+    }
+  };
+  add(read_run_timeline(timelines, replayed ? "replayed" : "measured"), true);
+  add(predicted, false);
+  std::string text;
+  for (const auto& [kind, seconds] : busy) {
+    const auto [measured, expected] = seconds;
+    if (measured < kShownShare * all) continue;
+    text += fmt::format("{}{} {:+.0f}%", text.empty() ? "" : ", ", to_string(kind), 100 * (expected / measured - 1));
+  }
+  return fmt::format("predicted busy time by kind against {}: {}\n", replayed ? "replayed" : "measured", text);
 }
 
 std::string to_text(const RunSummary& s) {

@@ -119,6 +119,7 @@ void RunWriter::step_done(const StepResult& result, const SourcedStep& step) {
   if (metrics.work_seconds->mean > 0)
     metrics.imbalance_measured = metrics.work_seconds->max / metrics.work_seconds->mean;
   metrics.token_delay_steps = token_delay(step.plan);
+  if (result.peak_memory_bytes > 0) metrics.peak_memory_bytes = static_cast<double>(result.peak_memory_bytes);
 
   rank0_->plans.append(to_json(step.plan));
   rank0_->predicted.append(step.predicted.spans);

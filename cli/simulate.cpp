@@ -55,7 +55,8 @@ SimulationSubject read_subject(const SimulateOptions& options) {
   RunSpec& run = subject.run;
   require_valid(run.violations(), where);
   if (simulated.device) {
-    subject.cost = make_cluster_cost(*simulated.device, *subject.cluster, run.model, subject.mesh(), run.overlap_tp);
+    subject.cost = make_cluster_cost(*simulated.device, *subject.cluster, run.model, subject.mesh(), run.overlap_tp,
+                                     run.software);
     subject.peak_flops_per_second = simulated.device->peak_flops_per_second;
   } else if (!run.profile.empty()) {
     if (run.tensor_parallel > 1) {

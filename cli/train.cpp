@@ -152,7 +152,7 @@ void finish_run(const RunSetup& setup, const RankSession& session, const TrainOu
   } else if (!options.quiet) {
     if (outcome.stopped) fmt::print("stopped after step {}, as asked; go on with --resume\n", outcome.next_step - 1);
     if (outcome.data_ended) fmt::print("the corpus ended after {} steps\n", outcome.next_step);
-    fmt::print("{}", to_text(summary));
+    fmt::print("{}{}", to_text(summary), prediction_by_kind(folder));
   }
 }
 

@@ -65,6 +65,7 @@ class ClusterCost final : public CostModel {
   Seconds embedding(Pass pass, Tokens tokens) const override { return compute_.embedding(pass, tokens); }
   Seconds head(Pass pass, Tokens tokens) const override { return compute_.head(pass, tokens); }
   Seconds optimizer(std::int64_t parameters) const override { return compute_.optimizer(parameters); }
+  Seconds accumulation(std::int64_t parameters) const override { return device_->accumulation(parameters); }
   Bytes kv_bytes_per_token() const override { return compute_.kv_bytes_per_token() / tp_; }
   Bytes activation_bytes_per_token() const override { return compute_.activation_bytes_per_token() / tp_; }
   Seconds document_attention(Tokens length) const override { return compute_.document_attention(length); }
@@ -123,9 +124,10 @@ class ClusterCost final : public CostModel {
 
 }  // namespace
 
-DeviceCost::DeviceCost(const DeviceProfile& device, const ModelSpec& model, int tp)
+DeviceCost::DeviceCost(const DeviceProfile& device, const ModelSpec& model, int tp, const SoftwareSpec& software)
     : device_(device.device + ", " + device.precision) {
-  HardwareProfile profile = derive_profile(device, model, tp);
+  HardwareProfile profile = derive_profile(device, model, tp, software);
+  accumulation_seconds_ = software.accumulation_bytes / device.memory_bytes_per_second;
   profile.collectives = device.collectives;
   for (const CollectivePoint& point : profile.collectives) {
     for (const auto& [operation, name] : {std::pair{Collective::all_reduce, "all_reduce"},
@@ -137,6 +139,10 @@ DeviceCost::DeviceCost(const DeviceProfile& device, const ModelSpec& model, int 
   compute_ = make_profile_cost(std::move(profile), model);
 }
 
+Seconds DeviceCost::accumulation(std::int64_t parameters) const {
+  return accumulation_seconds_ * static_cast<double>(parameters);
+}
+
 bool DeviceCost::measured(Collective operation, int ranks) const {
   const auto found = measured_ranks_.find(operation);
   return found != measured_ranks_.end() &&
@@ -144,8 +150,10 @@ bool DeviceCost::measured(Collective operation, int ranks) const {
 }
 
 std::unique_ptr<CostModel> make_cluster_cost(const DeviceProfile& device, const ClusterSpec& cluster,
-                                             const ModelSpec& model, const ClusterMesh& mesh, bool overlap_tp) {
-  return make_cluster_cost(std::make_shared<DeviceCost>(device, model, mesh.tp), cluster, model, mesh, overlap_tp);
+                                             const ModelSpec& model, const ClusterMesh& mesh, bool overlap_tp,
+                                             const SoftwareSpec& software) {
+  return make_cluster_cost(std::make_shared<DeviceCost>(device, model, mesh.tp, software), cluster, model, mesh,
+                           overlap_tp);
 }
 
 std::unique_ptr<CostModel> make_cluster_cost(std::shared_ptr<const DeviceCost> device, const ClusterSpec& cluster,

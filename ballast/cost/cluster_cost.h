@@ -12,6 +12,7 @@
 #include "ballast/spec/cluster_spec.h"
 #include "ballast/spec/mesh_order.h"
 #include "ballast/spec/parallel_dims.h"
+#include "ballast/spec/software_spec.h"
 
 namespace ballast {
 
@@ -27,20 +28,23 @@ struct ClusterMesh {
 // exchanges are cut in tp pieces and run beside its matrix products, so that one piece is exposed, and what does not
 // fit beside them. Throws UserError as derive_profile does, and where the cluster or the profile have violations.
 std::unique_ptr<CostModel> make_cluster_cost(const DeviceProfile& device, const ClusterSpec& cluster,
-                                             const ModelSpec& model, const ClusterMesh& mesh, bool overlap_tp = false);
+                                             const ModelSpec& model, const ClusterMesh& mesh, bool overlap_tp = false,
+                                             const SoftwareSpec& software = {});
 
 // What does not depend on the mesh but for its tp, for those who try many meshes: derived once, shared by all.
 class DeviceCost {
  public:
   // Throws UserError as derive_profile does.
-  DeviceCost(const DeviceProfile& device, const ModelSpec& model, int tp);
+  DeviceCost(const DeviceProfile& device, const ModelSpec& model, int tp, const SoftwareSpec& software = {});
   const CostModel& compute() const { return *compute_; }
   const std::string& device() const { return device_; }
   // Whether a collective inside a node was measured over so many GPUs.
   bool measured(Collective operation, int ranks) const;
+  Seconds accumulation(std::int64_t parameters) const;  // of their gradients, at one backward
 
  private:
   std::string device_;
+  double accumulation_seconds_ = 0;  // a parameter
   std::shared_ptr<const CostModel> compute_;
   std::map<Collective, std::vector<int>> measured_ranks_;
 };

@@ -36,6 +36,8 @@ class CostModel {
   virtual Seconds embedding(Pass pass, Tokens tokens) const = 0;
   virtual Seconds head(Pass pass, Tokens tokens) const = 0;  // final norm, logits, loss
   virtual Seconds optimizer(std::int64_t parameters) const = 0;
+  // Of the gradients of so many parameters at one backward, where that is no part of the products that give them.
+  virtual Seconds accumulation(std::int64_t) const { return 0; }
   // Among the ranks of a group of `axis`; a send is to the next rank of it. `bytes` as in CollectivePoint. A group of
   // one costs nothing.
   virtual Seconds collective(Collective operation, Axis axis, int ranks, Bytes bytes) const = 0;

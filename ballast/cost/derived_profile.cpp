@@ -63,8 +63,15 @@ class GemmRate {
 
 class Derivation {
  public:
-  Derivation(const DeviceProfile& device, const ModelSpec& model, int tp)
-      : device_(device), model_(model), tp_(tp), gemm_(device.gemm), number_(device.precision == "float32" ? 4 : 2) {}
+  Derivation(const DeviceProfile& device, const ModelSpec& model, int tp, const SoftwareSpec& software)
+      : device_(device),
+        model_(model),
+        tp_(tp),
+        software_(software),
+        gemm_(device.gemm),
+        number_(device.precision == "float32" ? 4 : 2) {
+    if (software.attention != "best" && software.attention != "unfused") use_kernel();
+  }
 
   HardwareProfile make() const {
     HardwareProfile profile;
@@ -73,8 +80,7 @@ class Derivation {
                    .precision = device_.precision,
                    .mapping = to_string(model_) + ", tp " + std::to_string(tp_)};
     profile.measured_by = "derived from the device's published rates";
-    // Adam reads weight, gradient and two moments and writes three of them, all but the weight in float32.
-    profile.optimizer_seconds_per_parameter = 30 / device_.memory_bytes_per_second;
+    profile.optimizer_seconds_per_parameter = software_.optimizer_bytes / device_.memory_bytes_per_second;
     for (const AttentionRatePoint& point : device_.attention) profile.attention.push_back(attention(point));
     for (Tokens tokens = 64; tokens <= Tokens{1} << 20; tokens *= 2) {
       profile.linear.push_back(layer(tokens));
@@ -114,8 +120,11 @@ class Derivation {
     const double hidden = count * model_.hidden_dim / tp_;
     const double rotated = count * static_cast<double>(heads + kv);
     const double gate = count * static_cast<double>(ffn);
-    point.forward += memory(2 * (3 * hidden) + 2 * (3 * hidden) + 2 * rotated + 3 * gate);
-    point.backward += memory(2 * (5 * hidden) + 2 * (2 * hidden) + 2 * rotated + 5 * gate);
+    // Not fused, rotation is five passes, and the activation stores what it computes on the way.
+    const double rotations = software_.fused ? 2 : 5;
+    const std::array<double, 2> gates = software_.fused ? std::array{3.0, 5.0} : std::array{5.0, 13.0};
+    point.forward += memory(2 * (3 * hidden) + 2 * (3 * hidden) + rotations * rotated + gates[0] * gate);
+    point.backward += memory(2 * (5 * hidden) + 2 * (2 * hidden) + rotations * rotated + gates[1] * gate);
     return point;
   }
 
@@ -129,38 +138,74 @@ class Derivation {
     const std::int64_t vocab = std::max(1, model_.vocab_size / tp_);
     add_product(point, model_.hidden_dim, vocab);
     const double logits = static_cast<double>(tokens) * static_cast<double>(vocab) * 4;  // the loss is in float32
-    point.forward += memory(3 * logits);
-    point.backward += memory(2 * logits);
+    point.forward += memory((software_.fused ? 3 : 9) * logits);
+    point.backward += memory((software_.fused ? 2 : 6) * logits);
     return point;
   }
 
   AttentionPoint attention(const AttentionRatePoint& rate) const {
     const double heads = static_cast<double>(model_.num_heads) / tp_;
     const auto queries = static_cast<double>(rate.queries);
+    if (software_.attention == "unfused") return unfused_attention(rate, heads);
     const double pairs = rate.causal ? queries * (queries + 1) / 2 : queries * static_cast<double>(rate.keys);
     const double flops = 4 * pairs * heads * model_.head_dim;  // two products of a multiply and an add each
     const auto seconds = [&](double work, double per_second) { return work / (per_second * device_.sustained_share); };
-    return {rate.queries, rate.keys, rate.causal, seconds(flops, rate.forward_flops_per_second),
-            seconds(2.5 * flops, rate.backward_flops_per_second)};
+    return {rate.queries, rate.keys, rate.causal, seconds(flops, rate.forward_flops_per_second * kernel_[0]),
+            seconds(2.5 * flops, rate.backward_flops_per_second * kernel_[1])};
   }
+
+  // The whole square of scores, masked or not: two products forward and four backward, and what passes over the scores
+  // move.
+  AttentionPoint unfused_attention(const AttentionRatePoint& rate, double heads) const {
+    const double pairs = static_cast<double>(rate.queries) * static_cast<double>(rate.keys) * heads;
+    const double a_product =
+        2.0 * model_.head_dim / (gemm_.at(rate.queries, rate.keys, kProductDepth) * device_.sustained_share);
+    const auto seconds = [&](int products, double bytes) { return pairs * (products * a_product) + memory(pairs * bytes); };
+    return {rate.queries, rate.keys, rate.causal, seconds(2, software_.attention_bytes[0]),
+            seconds(4, software_.attention_bytes[1])};
+  }
+
+  // What another kernel reaches, over what the profile's reaches.
+  void use_kernel() {
+    std::vector<std::string> names = {"best", "unfused"};
+    for (const AttentionKernel& kernel : device_.attention_kernels) {
+      names.push_back(kernel.name);
+      if (kernel.name != software_.attention || kernel.head_dim != model_.head_dim) continue;
+      for (const AttentionRatePoint& point : device_.attention) {
+        if (!point.causal || point.queries != kKernelTokens) continue;
+        kernel_ = {kernel.forward_flops_per_second / point.forward_flops_per_second,
+                   kernel.backward_flops_per_second / point.backward_flops_per_second};
+        return;
+      }
+    }
+    throw UserError("[software] attention = \"" + software_.attention + "\": the profile of " + device_.device +
+                    " has no such kernel for heads of " + std::to_string(model_.head_dim) + "; it has " + join(names));
+  }
+
+  static constexpr std::int64_t kProductDepth = 256;  // the least of the table; heads are narrower
+  static constexpr Tokens kKernelTokens = 4096;       // see AttentionKernel
 
   const DeviceProfile& device_;
   const ModelSpec& model_;
   int tp_;
+  const SoftwareSpec& software_;
   GemmRate gemm_;
+  std::array<double, 2> kernel_ = {1, 1};  // rate of the attention kernel over the profile's, by pass
   std::int64_t number_;  // bytes
 };
 
 }  // namespace
 
-HardwareProfile derive_profile(const DeviceProfile& device, const ModelSpec& model, int tp) {
+HardwareProfile derive_profile(const DeviceProfile& device, const ModelSpec& model, int tp,
+                               const SoftwareSpec& software) {
   require_valid(device.violations(), "profile of " + device.device);
   require_valid(model.violations(), "model");
   if (tp < 1 || model.num_heads % tp != 0 || model.ffn_dim % tp != 0) {
     throw UserError("tp = " + std::to_string(tp) + ": must divide num_heads = " + std::to_string(model.num_heads) +
                     " and ffn_dim = " + std::to_string(model.ffn_dim));
   }
-  return Derivation(device, model, tp).make();
+  require_valid(software.violations(), "[software]");
+  return Derivation(device, model, tp, software).make();
 }
 
 }  // namespace ballast

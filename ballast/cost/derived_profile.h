@@ -5,6 +5,7 @@
 #include "ballast/ir/device_profile.h"
 #include "ballast/ir/hardware_profile.h"
 #include "ballast/spec/model_spec.h"
+#include "ballast/spec/software_spec.h"
 
 namespace ballast {
 
@@ -12,7 +13,9 @@ namespace ballast {
 // and, between the matrix products, tokens (sequence parallelism); no collective.
 // Linear parts: the matrix products at the rate of their shape (interpolated in the logarithm of the sizes; nearest
 // outside), backward twice the products; and what norms, activation, rotation and residuals move through memory.
-// Throws UserError where tp divides neither heads nor widths.
-HardwareProfile derive_profile(const DeviceProfile& device, const ModelSpec& model, int tp);
+// `software`: which attention kernel, what is fused, what the optimizer moves. Throws UserError where tp divides neither
+// heads nor widths, and for an attention kernel that the profile does not have for these heads.
+HardwareProfile derive_profile(const DeviceProfile& device, const ModelSpec& model, int tp,
+                               const SoftwareSpec& software = {});
 
 }  // namespace ballast

@@ -45,6 +45,8 @@ MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp)
   MemoryParts parts;
   parts.weights = parameters * number / shared(3);
   parts.gradients = parameters * wide / shared(2);
+  // What adds gradients up in a pass of its own keeps them in the computing type first.
+  if (run.software.accumulation_bytes > 0) parts.gradients += parameters * number;
   parts.optimizer = parameters * optimizer_bytes(number) / shared(1);
 
   const Tokens longest = run.packing.variable_length() ? run.packing.cap() : run.packing.window;
@@ -53,15 +55,20 @@ MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp)
   // attention gives; gate, up projection and their product. Recomputed, the input alone.
   const std::int64_t heads = std::int64_t{model.num_heads} * model.head_dim;
   const std::int64_t kv = std::int64_t{model.num_kv_heads} * model.head_dim;
-  const std::int64_t kept =
-      run.recompute == "full" ? model.hidden_dim : 4 * model.hidden_dim + 2 * heads + 2 * kv + 3 * model.ffn_dim;
-  const Bytes a_stage = tokens * kept * number / run.tensor_parallel * most_layers;
+  const std::int64_t hidden = model.hidden_dim;
+  const std::int64_t in_full = 4 * hidden + 2 * heads + 2 * kv + 3 * model.ffn_dim;
+  Bytes a_token = (run.recompute == "full" ? hidden : in_full) * number / run.tensor_parallel;
+  if (!run.software.fused && run.recompute != "full") {
+    // Rotation and activation keep what they compute on the way, and tensor parallelism its gathered input.
+    a_token = (hidden + (11 * hidden + 4 * std::int64_t{model.ffn_dim}) / run.tensor_parallel) * number;
+  }
+  const Bytes a_stage = tokens * a_token * most_layers;
   parts.activations = a_stage * schedule.max_in_flight(pp);
   if (run.recompute == "full") {  // one layer at a time is there in full
     parts.activations +=
         tokens * (3 * model.hidden_dim + 2 * heads + 2 * kv + 3 * model.ffn_dim) * number / run.tensor_parallel;
   }
-  if (last) parts.logits = 2 * tokens * model.vocab_size / run.tensor_parallel * 4;
+  if (last) parts.logits = (run.software.fused ? 2 : 3) * tokens * model.vocab_size / run.tensor_parallel * 4;
   if (run.parallel.cp > 1) parts.exchange += longest * 2 * kv / run.tensor_parallel * (number + wide);
   if (run.parallel.pp > 1) parts.exchange += 2 * tokens * model.hidden_dim * number / run.tensor_parallel;
   parts.margin = static_cast<Bytes>(kMemoryMargin * static_cast<double>(parts.total()));

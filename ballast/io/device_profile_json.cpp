@@ -10,7 +10,7 @@ DeviceProfile device_profile_from_json(std::string_view text, std::string_view w
   const JsonReader reader(document, where);
   reader.expect_version(DeviceProfile::kVersion);
   reader.expect_keys({"version", "device", "precision", "sources", "peak_flops_per_second", "memory_bytes_per_second",
-                      "sustained_share", "kernel_seconds", "gemm", "attention", "collectives"});
+                      "sustained_share", "kernel_seconds", "gemm", "attention", "attention_kernels", "collectives"});
   DeviceProfile profile;
   profile.device = reader["device"].text();
   profile.precision = reader["precision"].text();
@@ -34,6 +34,14 @@ DeviceProfile device_profile_from_json(std::string_view text, std::string_view w
                                  .causal = item["causal"].boolean(),
                                  .forward_flops_per_second = item["forward_flops_per_second"].number(),
                                  .backward_flops_per_second = item["backward_flops_per_second"].number()});
+  }
+  if (const auto kernels = reader.find("attention_kernels")) {
+    for (const JsonReader& item : kernels->items()) {
+      item.expect_keys({"name", "head_dim", "forward_flops_per_second", "backward_flops_per_second"});
+      profile.attention_kernels.push_back({item["name"].text(), item["head_dim"].small_integer(1),
+                                           item["forward_flops_per_second"].number(),
+                                           item["backward_flops_per_second"].number()});
+    }
   }
   for (const JsonReader& item : reader["collectives"].items()) {
     item.expect_keys({"operation", "ranks", "bytes", "seconds"});

@@ -86,6 +86,7 @@ std::string to_json(const StepMetrics& m) {
       {"lr", m.lr},
       {"imbalance", {{"micro_batch", finite(m.imbalance_micro_batch)}, {"cp", finite(m.imbalance_cp)}}},
       {"imbalance_measured", finite(m.imbalance_measured)},
+      {"peak_memory_bytes", finite(m.peak_memory_bytes)},
       {"predicted_step_seconds", finite(m.predicted_step_seconds)},
       {"replayed_step_seconds", finite(m.replayed_step_seconds)},
       {"planning_seconds", m.planning_seconds},
@@ -117,6 +118,7 @@ StepMetrics step_metrics_from_json(std::string_view text, std::string_view where
     m.imbalance_cp = optional_number(*imbalance, "cp");
   }
   m.imbalance_measured = optional_number(line, "imbalance_measured");
+  m.peak_memory_bytes = optional_number(line, "peak_memory_bytes");
   m.replayed_step_seconds = optional_number(line, "replayed_step_seconds");
   m.planning_seconds = number_or(line, "planning_seconds", 0);
   m.recording_seconds = number_or(line, "recording_seconds", 0);
@@ -154,6 +156,7 @@ std::string to_json(const RunSummary& s) {
       {"tokens_per_second_replayed", finite(s.tokens_per_second_replayed)},
       {"imbalance", {{"micro_batch", finite(s.imbalance_micro_batch)}, {"cp", finite(s.imbalance_cp)}}},
       {"imbalance_measured", finite(s.imbalance_measured)},
+      {"peak_memory_bytes", finite(s.peak_memory_bytes)},
       {"prediction_error", to_value(s.prediction_error)},
       {"documents",
        {{"in", s.documents_in},
@@ -202,6 +205,7 @@ RunSummary run_summary_from_json(std::string_view text, std::string_view where) 
     s.imbalance_cp = optional_number(*imbalance, "cp");
   }
   s.imbalance_measured = optional_number(top, "imbalance_measured");
+  s.peak_memory_bytes = optional_number(top, "peak_memory_bytes");
   s.prediction_error = mean_max(top, "prediction_error");
   if (const auto documents = figure(top, "documents")) {
     s.documents_in = count_or(*documents, "in", 0);

@@ -79,6 +79,12 @@ void for_each_key(Spec& spec, Visit&& visit) {
   visit("launch", "lease", spec.launch.lease);
   visit("launch", "threads", spec.launch.threads);
   visit("launch", "pin", spec.launch.pin);
+  visit("software", "layer_launch_seconds", spec.software.layer_launch_seconds);
+  visit("software", "attention", spec.software.attention);
+  visit("software", "attention_bytes", spec.software.attention_bytes);
+  visit("software", "fused", spec.software.fused);
+  visit("software", "optimizer_bytes", spec.software.optimizer_bytes);
+  visit("software", "accumulation_bytes", spec.software.accumulation_bytes);
   visit("faults", "slow_gpus", spec.faults.slow_gpus);
   visit("faults", "slow_nics", spec.faults.slow_nics);
   visit("faults", "failures_per_gpu_day", spec.faults.failures_per_gpu_day);
@@ -152,6 +158,15 @@ class FieldReader {
     if (list == nullptr) refuse("a list of whole numbers");
     field.clear();
     for (const toml::node& item : *list) FieldReader(item, what_).read(field.emplace_back());
+  }
+  void read(std::vector<double>& field) const {
+    const toml::array* list = node_.as_array();
+    if (list == nullptr) refuse("a list of numbers");
+    field.clear();
+    for (const toml::node& item : *list) {
+      if (!item.is_number()) refuse("a list of numbers");
+      field.push_back(*item.value<double>());
+    }
   }
   void read(std::vector<std::string>& field) const {
     const toml::array* list = node_.as_array();
@@ -342,6 +357,7 @@ std::string to_toml(const RunSpec& spec) {
   std::string current;
   // Of simulations and plans alone: not said where nothing was asked of them.
   std::vector<std::string> left_out;
+  if (spec.software == SoftwareSpec{}) left_out.emplace_back("software");
   if (spec.faults == FaultSpec{}) left_out.emplace_back("faults");
   if (spec.storage == StorageSpec{}) left_out.emplace_back("storage");
   if (spec.plan == PlanSpec{}) left_out.emplace_back("plan");

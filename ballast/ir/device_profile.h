@@ -33,6 +33,15 @@ struct AttentionRatePoint {
   bool operator==(const AttentionRatePoint&) const = default;
 };
 
+// Another attention kernel than the profile's, by what it reaches where both were measured: causal, 4,096 tokens.
+struct AttentionKernel {
+  std::string name;  // "flash2"
+  int head_dim = 0;
+  double forward_flops_per_second = 0;
+  double backward_flops_per_second = 0;
+  bool operator==(const AttentionKernel&) const = default;
+};
+
 struct DeviceProfile {
   static constexpr int kVersion = 1;
 
@@ -45,6 +54,7 @@ struct DeviceProfile {
   Seconds kernel_seconds = 0;                  // no kernel is faster
   std::vector<GemmPoint> gemm = {};            // a grid: every m with every n and k
   std::vector<AttentionRatePoint> attention = {};
+  std::vector<AttentionKernel> attention_kernels = {};
   std::vector<CollectivePoint> collectives = {};  // inside a node
 
   Violations violations() const;

@@ -81,6 +81,9 @@ void add_steps(RunSummary& summary, const std::vector<StepMetrics>& steps, std::
   summary.imbalance_micro_batch = mean(timed, &StepMetrics::imbalance_micro_batch);
   summary.imbalance_cp = mean(timed, &StepMetrics::imbalance_cp);
   summary.imbalance_measured = mean(timed, &StepMetrics::imbalance_measured);
+  const std::optional<MeanMax> memory =
+      mean_and_max(timed, [](const StepMetrics& step) { return step.peak_memory_bytes; });
+  summary.peak_memory_bytes = memory ? std::optional(memory->max) : std::nullopt;
   summary.prediction_error = mean_and_max(timed, [](const StepMetrics& step) -> std::optional<double> {
     if (!step.predicted_step_seconds || step.simulated) return std::nullopt;
     const Seconds measured = step.replayed_step_seconds.value_or(step.step_seconds);

@@ -51,6 +51,7 @@ struct StepMetrics {
   std::optional<MeanMax> wait_seconds;  // over ranks
   std::optional<MeanMax> work_seconds;  // over ranks
   std::optional<MeanMax> token_delay_steps;
+  std::optional<double> peak_memory_bytes;  // measured: the most that tensors held at once on a rank
 
   bool operator==(const StepMetrics&) const = default;
 };
@@ -82,6 +83,7 @@ struct RunSummary {
   std::optional<double> imbalance_micro_batch;
   std::optional<double> imbalance_cp;
   std::optional<double> imbalance_measured;
+  std::optional<double> peak_memory_bytes;  // of any step
   std::optional<MeanMax> prediction_error;  // |predicted - measured| / measured, over steps
   // Documents that the stream gave, that were trained, and what a policy did to some.
   std::int64_t documents_in = 0;

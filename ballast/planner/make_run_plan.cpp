@@ -51,7 +51,7 @@ RunPlan make_run_plan(const RunSubject& subject, const RunPlanning& planning) {
   const RankedCandidate& best = planning.ranked.front();
   const RunSpec run = with_choice(planning.run, best.choice);
   const ClusterMesh mesh = mesh_of(best.choice);
-  const auto cost = make_cluster_cost(subject.device, subject.cluster, run.model, mesh, run.overlap_tp);
+  const auto cost = make_cluster_cost(subject.device, subject.cluster, run.model, mesh, run.overlap_tp, run.software);
   StepStream stream(run, *cost,
                     DocumentStream(subject.lengths, subject.domains, {.shuffle = run.shuffle, .seed = run.seed}),
                     {.timelines = true, .network_axes = axes_across_nodes(subject.cluster, mesh)});

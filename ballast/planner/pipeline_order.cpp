@@ -18,6 +18,7 @@ Seconds pipeline_seconds(const Schedule& schedule, const std::vector<Seconds>& s
     micro_batches.push_back({{.layer = {of_stage / 3, of_stage * 2 / 3}}});
   }
   for (int stage = 0; stage <= schedule.num_stages(); ++stage) costs.first_layer.push_back(stage);
+  costs.accumulation.assign(static_cast<std::size_t>(schedule.num_stages()), 0);
   costs.closing.resize(ranks);
   costs.compute_factor.assign(ranks, 1);
   costs.network_factor.assign(ranks, 1);

@@ -82,7 +82,7 @@ class Search {
     const bool wanted = packers.empty() || std::find(packers.begin(), packers.end(), "wlb") != packers.end();
     if (!wanted || !packing.queues.empty()) return;
     RunSpec run = with_choice(subject_.run, {.packer = "wlb"});
-    const auto cost = make_cluster_cost(subject_.device, subject_.cluster, run.model, {});
+    const auto cost = make_cluster_cost(subject_.device, subject_.cluster, run.model, {}, false, run.software);
     tune_run_queues(run, *cost,
                     DocumentStream(subject_.lengths, subject_.domains, {.shuffle = run.shuffle, .seed = run.seed}),
                     kSampleSteps);

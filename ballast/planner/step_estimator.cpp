@@ -97,7 +97,7 @@ StepEstimator::~StepEstimator() = default;
 
 const DeviceCost& StepEstimator::device_cost(int tp) {
   auto& cost = device_costs_[tp];
-  if (!cost) cost = std::make_shared<DeviceCost>(subject_.device, subject_.run.model, tp);
+  if (!cost) cost = std::make_shared<DeviceCost>(subject_.device, subject_.run.model, tp, subject_.run.software);
   return *cost;
 }
 

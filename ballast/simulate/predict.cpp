@@ -142,8 +142,10 @@ class RankProgram {
         exchange(SpanKind::REDUCE_KV, stage, m, slot, share);
         work(share.layer[1]);
         exchange_tensors(1, stage, m, slot, share);
+        work(share.launch_gap[1]);
       }
       if (stage == 0 && slot == 0) work(share.embedding[1]);
+      if (slot == 0) work(costs_.accumulation[static_cast<std::size_t>(stage)]);
       if (scattered_ >= 0) post_slot(SpanKind::RESHARD, stage, slot, scattered_);
     }
     ops_.push_back(end_span());
@@ -154,6 +156,7 @@ class RankProgram {
     exchange_tensors(0, stage, m, slot, share);
     exchange(SpanKind::GATHER_KV, stage, m, slot, share);
     work(share.attention[0]);
+    work(share.launch_gap[0]);
   }
 
   void exchange_tensors(std::size_t pass, int stage, int m, int slot, const ShareCosts& share) {

@@ -207,6 +207,7 @@ void StepColumn::forward_layer(const std::vector<ShareCosts>& shares) {
   exchange_tensors(0, shares);
   exchange(0, shares);
   compute_each(shares, &ShareCosts::attention, 0);
+  compute_each(shares, &ShareCosts::launch_gap, 0);
 }
 
 // An F or B; false where it waits for a transfer of the background.
@@ -235,8 +236,13 @@ bool StepColumn::work(const Action& action, ColumnNeighbours& neighbours) {
       exchange(1, shares);
       compute_each(shares, &ShareCosts::layer, 1);
       exchange_tensors(1, shares);
+      compute_each(shares, &ShareCosts::launch_gap, 1);
     }
     if (stage == 0 && slot == 0) compute_each(shares, &ShareCosts::embedding, 1);
+    if (slot == 0) {
+      const Seconds seconds = costs_.accumulation[static_cast<std::size_t>(stage)];
+      for (std::size_t c = 0; c < clocks_.size(); ++c) work_seconds_ += compute(c, seconds);
+    }
     if (scattered_ >= 0) post(SpanKind::RESHARD, stage, slot, scattered_, neighbours);
   }
   if (forward && last_stage) compute_each(shares, &ShareCosts::head, 0);

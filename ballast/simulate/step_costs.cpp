@@ -88,6 +88,9 @@ ProgramSettings program_settings(const RunSpec& run) {
           .tensor_parallel = run.tensor_parallel,
           .zero = run.zero,
           .recompute = run.recompute == "full"};
+  if (const auto& launch = run.software.layer_launch_seconds; !launch.empty()) {
+    settings.layer_launch = {launch[0], launch[1]};
+  }
   const MeshOrder order = parse_mesh_order(run.mapping).value_or(MeshOrder{});
   const auto rank_of = [&](double gpu) {
     return order.rank_of_gpu(run.parallel, run.tensor_parallel, static_cast<int>(gpu));
@@ -184,6 +187,20 @@ StepCosts step_costs(const ParallelDims& dims, const std::vector<int>& stage_lay
         reshard.push_back(pricing.background(SpanKind::RESHARD, stage, slot));
       }
     }
+  }
+  for (auto& pipeline : costs.shares) {
+    for (std::vector<ShareCosts>& micro_batch : pipeline) {
+      for (ShareCosts& share : micro_batch) {
+        for (std::size_t p = 0; p < 2; ++p) {
+          const Seconds all = share.layer[p] + share.attention[p] + share.tensor_exchange[p] + share.kv_exchange[p];
+          share.launch_gap[p] = std::max(0.0, settings.layer_launch[p] - all);
+        }
+      }
+    }
+  }
+  for (int stage = 0; stage < static_cast<int>(stage_layers.size()); ++stage) {
+    costs.accumulation.push_back(
+        cost.accumulation(stage_parameters(model, stage_layers, stage, dims.pp) / settings.tensor_parallel));
   }
   for (int pp = 0; pp < dims.pp; ++pp) costs.closing.push_back(pricing.closing(pp));
   costs.reduce_norm = pricing.all_reduce(Axis::world, dims.world_size(), kNormBytes);

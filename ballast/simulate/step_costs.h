@@ -27,6 +27,7 @@ struct ProgramSettings {
   bool recompute = false;                // a layer's forward once more before its backward
   std::vector<SlowRank> slow_ranks = {};
   std::vector<Axis> network_axes = {};   // whose groups leave the node
+  std::array<Seconds, 2> layer_launch = {};  // a layer takes no less, forward and backward
   Seconds checkpoint_seconds = 0;        // that every rank writes at the end of the step; 0: none is due
 };
 
@@ -42,6 +43,7 @@ struct ShareCosts {
   std::array<Seconds, 2> tensor_exchange = {};
   std::array<Seconds, 2> head = {};
   std::array<Seconds, 2> kv_exchange = {};  // keys and values gathered, their gradients scattered; reordering included
+  std::array<Seconds, 2> launch_gap = {};   // what launching a layer takes longer than all of it
   Seconds message = 0;                      // between stages
   bool gathers_in_order = true;             // the micro-batch does: nothing needs to be put back in packed order
 };
@@ -66,6 +68,7 @@ struct StepCosts {
   // slot, the head with the last.
   std::vector<std::vector<TransferCost>> unshard;
   std::vector<std::vector<TransferCost>> reshard;
+  std::vector<Seconds> accumulation;  // by stage, at the end of every backward
   std::vector<ClosingCosts> closing;  // by pipeline rank
   TransferCost reduce_norm;
   Seconds checkpoint = 0;  // 0: none

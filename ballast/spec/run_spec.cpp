@@ -102,6 +102,7 @@ Violations RunSpec::violations() const {
   }
   add("faults", faults.violations(parallel.world_size() * std::max(1, tensor_parallel)));
   add("storage", storage.violations());
+  add("software", software.violations());
   add("plan", plan.violations());
   if (zero < 0 || zero > 3) found.push_back("[parallel] zero = " + text(zero) + ": must be 0, 1, 2 or 3");
   if (recompute != "none" && recompute != "full") {

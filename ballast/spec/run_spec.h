@@ -13,6 +13,7 @@
 #include "ballast/spec/model_spec.h"
 #include "ballast/spec/parallel_dims.h"
 #include "ballast/spec/plan_spec.h"
+#include "ballast/spec/software_spec.h"
 
 namespace ballast {
 
@@ -104,6 +105,7 @@ struct RunSpec {
   std::optional<std::vector<double>> synthetic_cost;  // [cost] synthetic = [A, B]: A a token, B a squared token
   TrainingSpec training;                              // [training]
   LaunchSpec launch;                                  // [launch]
+  SoftwareSpec software;                              // [software], of a simulated run
   FaultSpec faults;                                   // [faults], of a simulated run
   StorageSpec storage;                                // [storage], of a simulated run
   PlanSpec plan;                                      // [plan], what `ballast plan` may choose

@@ -65,7 +65,7 @@ TEST(RunToml, SaysWhatAKeyTakes) {
   EXPECT_EQ(refusal("[run]\nseed = -1\n"), "run.toml: [run] seed = -1: must be a whole number of 0 or more");
   EXPECT_EQ(refusal("window = 8\n"),
             "run.toml: section [window] is unknown; valid: run, corpus, model, parallel, "
-            "cluster, workload, schedule, packing, sharding, cost, training, launch, faults, storage, plan");
+            "cluster, workload, schedule, packing, sharding, cost, training, launch, software, faults, storage, plan");
 }
 
 TEST(RunToml, ReadsFaultsStorageAndPlansAndLeavesThemOutWhereNothingIsAsked) {

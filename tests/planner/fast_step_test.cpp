@@ -32,6 +32,7 @@ class EverythingCosts final : public CostModel {
     return (pass == Pass::forward ? 5e-5 : 9e-5) * static_cast<double>(tokens) + 2e-6;
   }
   Seconds optimizer(std::int64_t parameters) const override { return 1e-9 * static_cast<double>(parameters); }
+  Seconds accumulation(std::int64_t parameters) const override { return 2e-10 * static_cast<double>(parameters); }
   Seconds collective(Collective operation, Axis axis, int ranks, Bytes bytes) const override {
     if (ranks <= 1) return 0;
     const double kind = 1 + 0.1 * static_cast<int>(operation) + 0.01 * static_cast<int>(axis);
@@ -84,6 +85,7 @@ Case any_case() {
   made.settings.zero = *rc::gen::inRange(0, 4);
   made.settings.recompute = *rc::gen::arbitrary<bool>();
   made.settings.tensor_parallel = *rc::gen::element(1, 2);
+  if (*rc::gen::arbitrary<bool>()) made.settings.layer_launch = {4e-3, 7e-3};
   made.settings.checkpoint_seconds = *rc::gen::element(0.0, 0.25);
   if (*rc::gen::arbitrary<bool>()) {
     const int rank = *rc::gen::inRange(0, dims.world_size());

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "ballast/runtime/profiler/work.h"
+#include "ballast/runtime/train/allocator.h"
 #include "ballast/runtime/train/lr_schedule.h"
 
 namespace ballast {
@@ -66,6 +67,7 @@ TrainOutcome Trainer::train(StepSource& source, std::int64_t first_step, TrainOb
     const StepPlan& plan = current->plan;
     const std::string where = fmt::format("step {}: ", plan.step);
     recorder_.begin_step(plan.step);
+    reset_peak_tensor_bytes();
     const StepLoss mine = executor_.run(plan);
 
     // Loss and squared gradient norm in one sum over all ranks; parameters that several ranks hold count once.
@@ -101,6 +103,7 @@ TrainOutcome Trainer::train(StepSource& source, std::int64_t first_step, TrainOb
     outcome.stopped = agreement.stop;
     result.work_seconds = agreement.work_seconds;
     result.wait_seconds = agreement.wait_seconds;
+    result.peak_memory_bytes = agreement.peak_memory_bytes;
 
     const Seconds ended = recorder_.now();
     result.step_seconds = ended - std::exchange(began, ended);
@@ -134,7 +137,7 @@ Trainer::Agreement Trainer::agree(const SourcedStep* next, Seconds work, Seconds
 
   // One maximum over all ranks carries it all: a value and its negative agree only where every rank has the same, and
   // figures of one rank are 0 on the others.
-  constexpr std::int64_t kFixed = 5;
+  constexpr std::int64_t kFixed = 6;
   at::Tensor exchanged = at::zeros({kFixed + 2 * world.size()}, at::kDouble);
   auto* slot = exchanged.mutable_data_ptr<double>();
   slot[0] = high;
@@ -142,6 +145,7 @@ Trainer::Agreement Trainer::agree(const SourcedStep* next, Seconds work, Seconds
   slot[2] = -high;
   slot[3] = -low;
   slot[4] = stop_requested_() ? 1 : 0;
+  slot[5] = static_cast<double>(peak_tensor_bytes());
   slot[kFixed + world.rank()] = work;
   slot[kFixed + world.size() + world.rank()] = wait;
   {
@@ -161,7 +165,7 @@ Trainer::Agreement Trainer::agree(const SourcedStep* next, Seconds work, Seconds
     }
     throw RunError(text + "; do all ranks read the same corpus, profile and run file?");
   }
-  Agreement agreement{.stop = slot[4] > 0};
+  Agreement agreement{.stop = slot[4] > 0, .peak_memory_bytes = static_cast<Bytes>(slot[5])};
   agreement.work_seconds.assign(slot + kFixed, slot + kFixed + world.size());
   agreement.wait_seconds.assign(slot + kFixed + world.size(), slot + kFixed + 2 * world.size());
   return agreement;

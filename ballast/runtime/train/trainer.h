@@ -28,6 +28,7 @@ struct StepResult {
   Seconds stall_seconds = 0;               // this rank's, waiting for the next plan
   std::vector<Seconds> work_seconds = {};  // by rank: computing
   std::vector<Seconds> wait_seconds = {};  // by rank: blocked on another rank
+  Bytes peak_memory_bytes = 0;             // that tensors held on the fullest rank; 0: not counted (allocator.h)
 };
 
 class TrainObserver {
@@ -62,6 +63,7 @@ class Trainer {
     bool stop = false;
     std::vector<Seconds> work_seconds = {};
     std::vector<Seconds> wait_seconds = {};
+    Bytes peak_memory_bytes = 0;  // of the fullest rank
   };
   Agreement agree(const SourcedStep* next, Seconds work, Seconds wait);
   void refuse_non_finite(const StepPlan& plan, const StepLoss& mine, double loss, double grad_norm);
