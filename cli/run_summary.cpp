@@ -10,6 +10,7 @@
 #include "ballast/io/run_record_json.h"
 #include "ballast/io/timeline_json.h"
 #include "ballast/packing/balance.h"
+#include "ballast/planner/plan_run.h"
 #include "ballast/simulate/analysis.h"
 #include "ballast/simulate/replay.h"
 
@@ -64,7 +65,11 @@ RunSummary summarise_run(const fs::path& folder, const RunSpec& spec, const std:
   add_steps(summary, metrics, warm_up_steps(metrics.size()));
 
   TokenDelay delay;
-  for (const StepPlan& plan : read_step_plans(folder / "plan.jsonl")) delay.add(plan.packed());
+  const std::vector<StepPlan> plans = read_step_plans(folder / "plan.jsonl");
+  for (const StepPlan& plan : plans) delay.add(plan.packed());
+  if (!plans.empty()) {
+    summary.predicted_peak_memory_bytes = static_cast<double>(peak_memory(spec, plans.front().schedule));
+  }
   summary.token_delay_steps = delay.overall();
   for (const auto& [domain, quantiles] : delay.by_domain()) {
     const auto index = static_cast<std::size_t>(domain);
@@ -119,6 +124,10 @@ std::string to_text(const RunSummary& s) {
   if (s.prediction_error) {
     text += fmt::format("; predicted step time off by {:.1f}% (at most {:.1f}%)", 100 * s.prediction_error->mean,
                         100 * s.prediction_error->max);
+  }
+  if (s.peak_memory_bytes && s.predicted_peak_memory_bytes) {
+    text += fmt::format("; tensors of the fullest rank held {:.1f} MB, predicted {:.1f}", *s.peak_memory_bytes / 1e6,
+                        *s.predicted_peak_memory_bytes / 1e6);
   }
   return text + '\n';
 }

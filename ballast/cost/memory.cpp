@@ -14,7 +14,7 @@ Bytes MemoryParts::total() const {
 
 std::vector<std::pair<std::string, Bytes>> MemoryParts::named() const {
   return {{"weights", weights}, {"gradients", gradients}, {"optimizer", optimizer}, {"activations", activations},
-          {"logits", logits},   {"exchange", exchange},   {"margin", margin}};
+          {"logits", logits},   {"temporary", temporary}, {"exchange", exchange},   {"margin", margin}};
 }
 
 namespace {
@@ -25,6 +25,28 @@ Bytes number_bytes(Precision precision) {
 
 // Of the optimizer, a parameter: two moments, and the weight in full where it computes in less.
 Bytes optimizer_bytes(Bytes number) { return 2 * std::max<Bytes>(4, number) + (number < 4 ? 4 : 0); }
+
+// What Ballast's trainer holds otherwise (runtime/train/executor.h): weights in full, whatever it computes in; it makes logits some tokens at a time and keeps none;
+// it keeps the gathered keys and values of every layer in flight, not this rank's alone; the step's tokens, labels and
+// positions; a table of rotations a micro-batch in flight; and what it sent to other stages, to the end of the step.
+void hold_as_own_trainer(MemoryParts& parts, const RunSpec& run, const Schedule& schedule, std::int64_t parameters,
+                         std::int64_t layers_in_flight, Tokens longest, Bytes number) {
+  const ModelSpec& model = run.model;
+  const Bytes wide = std::max<Bytes>(4, number);
+  parts.weights = parts.gradients = parameters * wide;
+  parts.optimizer = 2 * parameters * wide;
+  const Tokens tokens = (longest + run.parallel.cp - 1) / run.parallel.cp;
+  const std::int64_t micro_batches = schedule.num_micro_batches;
+  const std::int64_t in_flight = std::min<std::int64_t>(schedule.num_ranks, micro_batches);
+  parts.temporary += tokens * (micro_batches * 3 * 8 + in_flight * model.head_dim * wide);
+  if (run.parallel.cp > 1) {
+    parts.exchange += layers_in_flight * (longest - tokens) * 2 * model.num_kv_heads * model.head_dim * number;
+  }
+  if (run.parallel.pp > 1) {
+    // And a receive that is posted ahead.
+    parts.exchange += tokens * model.hidden_dim * number * (micro_batches * schedule.virtual_stages + 1);
+  }
+}
 
 }  // namespace
 
@@ -67,6 +89,11 @@ MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp)
   if (run.recompute == "full") {  // one layer at a time is there in full
     parts.activations +=
         tokens * (3 * model.hidden_dim + 2 * heads + 2 * kv + 3 * model.ffn_dim) * number / run.tensor_parallel;
+  }
+  if (run.software.fused) parts.temporary = tokens * (2 * std::int64_t{model.ffn_dim} + hidden) * number / run.tensor_parallel;
+  if (run.cluster.empty()) {
+    hold_as_own_trainer(parts, run, schedule, parameters, most_layers * schedule.max_in_flight(pp), longest, number);
+    return parts;
   }
   if (last) parts.logits = (run.software.fused ? 2 : 3) * tokens * model.vocab_size / run.tensor_parallel * 4;
   if (run.parallel.cp > 1) parts.exchange += longest * 2 * kv / run.tensor_parallel * (number + wide);

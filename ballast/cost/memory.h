@@ -17,6 +17,7 @@ struct MemoryParts {
   Bytes optimizer = 0;    // two moments, and the weights once more where they compute in bfloat16
   Bytes activations = 0;  // kept for backward, of the most virtual stages in flight
   Bytes logits = 0;       // of one micro-batch on the last stage, with their gradient, in float32
+  Bytes temporary = 0;    // of the backward of one layer
   Bytes exchange = 0;     // gathered keys and values of a layer and their gradients; a stage's input and output
   Bytes margin = 0;       // fragmentation and the libraries' own: a share of the rest
 
@@ -26,7 +27,8 @@ struct MemoryParts {
 
 inline constexpr double kMemoryMargin = 0.06;
 
-// Of a GPU of pipeline rank `pp`. `schedule`: of that pipeline. REQUIRES: the run has no violations.
+// Of a GPU of pipeline rank `pp`, on the run's cluster. Without a cluster: what the tensors of a rank of Ballast's own
+// trainer hold at most, as its metrics count them, without a margin. `schedule`: of that pipeline. REQUIRES: the run has no violations.
 MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp);
 
 // S_max by memory (requirement W3): the most tokens of a micro-batch with which pipeline rank `pp` needs no more than

@@ -157,6 +157,7 @@ std::string to_json(const RunSummary& s) {
       {"imbalance", {{"micro_batch", finite(s.imbalance_micro_batch)}, {"cp", finite(s.imbalance_cp)}}},
       {"imbalance_measured", finite(s.imbalance_measured)},
       {"peak_memory_bytes", finite(s.peak_memory_bytes)},
+      {"predicted_peak_memory_bytes", finite(s.predicted_peak_memory_bytes)},
       {"prediction_error", to_value(s.prediction_error)},
       {"documents",
        {{"in", s.documents_in},
@@ -206,6 +207,7 @@ RunSummary run_summary_from_json(std::string_view text, std::string_view where) 
   }
   s.imbalance_measured = optional_number(top, "imbalance_measured");
   s.peak_memory_bytes = optional_number(top, "peak_memory_bytes");
+  s.predicted_peak_memory_bytes = optional_number(top, "predicted_peak_memory_bytes");
   s.prediction_error = mean_max(top, "prediction_error");
   if (const auto documents = figure(top, "documents")) {
     s.documents_in = count_or(*documents, "in", 0);

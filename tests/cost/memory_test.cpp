@@ -14,6 +14,7 @@ RunSpec run_of(int pp, int zero) {
   run.model.vocab_size = 1000;
   run.parallel = {.dp = 2, .pp = pp, .cp = 1};
   run.zero = zero;
+  run.cluster = "some.toml";  // not Ballast's own trainer
   run.training.precision = Precision::bfloat16;
   run.packing.packer = "wlb";
   run.packing.window = 1024;
@@ -35,6 +36,17 @@ TEST(Memory, HoldsTwoBytesOfWeightFourOfGradientAndTwelveOfOptimizerAParameter) 
   EXPECT_EQ(parts.weights, 2 * run.model.num_parameters());
   EXPECT_EQ(parts.gradients, 4 * run.model.num_parameters());
   EXPECT_EQ(parts.optimizer, 12 * run.model.num_parameters());
+}
+
+TEST(Memory, OfTheOwnTrainerHasWeightsInFullNoLogitsAndWhatItSent) {
+  RunSpec run = run_of(2, 0);
+  run.cluster.clear();
+  const MemoryParts parts = memory_of_rank(run, one_in_flight(2), 0);
+  EXPECT_EQ(parts.optimizer, 2 * parts.weights);
+  EXPECT_EQ(parts.gradients, parts.weights);
+  EXPECT_EQ(parts.logits + parts.margin, 0);
+  EXPECT_EQ(parts.exchange, 2 * 1536 * run.model.hidden_dim * 2) << "one sent, one posted ahead";
+  EXPECT_GT(parts.temporary, 0);
 }
 
 TEST(Memory, SharesOutByZeroStage) {
