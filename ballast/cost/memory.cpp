@@ -39,7 +39,10 @@ void hold_as_own_trainer(MemoryParts& parts, const RunSpec& run, const Schedule&
   const std::int64_t micro_batches = schedule.num_micro_batches;
   const std::int64_t in_flight = std::min<std::int64_t>(schedule.num_ranks, micro_batches);
   parts.temporary += tokens * (micro_batches * 3 * 8 + in_flight * model.head_dim * wide);
+  // Log-sum-exp of every head and the two norms' roots.
+  parts.activations += layers_in_flight * tokens * (model.num_heads + 2) * wide;
   if (run.parallel.cp > 1) {
+    parts.exchange += micro_batches * longest * 2 * 8;  // where gathered rows stand in packed order, and back
     parts.exchange += layers_in_flight * (longest - tokens) * 2 * model.num_kv_heads * model.head_dim * number;
   }
   if (run.parallel.pp > 1) {

@@ -135,3 +135,72 @@ def test_training_refuses_what_only_the_simulator_runs(ballast, workplace):
     assert done.returncode == 0, done.stderr
     assert_refused(ballast("train", "run.toml", "--set", "corpus.path=corpus", "--set", "run.folder=run", "--set",
                            "workload.lengths="), "tp", "ballast simulate")
+
+
+def test_a_simulated_run_is_reported_and_compared_like_a_real_one(ballast, workplace):
+    for name, packer in (("plain", "plain"), ("pool", "pool")):
+        done = ballast("simulate", "run.toml", "--set", f"packing.packer={packer}", "--out", name, "--quiet")
+        assert done.returncode == 0, done.stderr
+    compared = json.loads(ballast("compare", "plain", "pool", "--json").stdout)
+    assert [run["source"] for run in compared["runs"]] == ["predicted", "predicted"]
+    simulated = simulate(ballast)
+    assert compared["runs"][0]["summary"]["steps"] == simulated["steps"]
+    done = ballast("report", "plain", "pool", "--out", "report.html")
+    assert done.returncode == 0, done.stderr
+    assert "predicted" in (workplace / "report.html").read_text()
+    assert_refused(ballast("simulate", "run.toml", "--out", "plain"), "holds a run already")
+
+
+def test_mapping_decides_what_crosses_nodes(ballast, workplace):
+    inner = simulate(ballast, "--set", "parallel.mapping=tp-cp-pp-dp")
+    outer = simulate(ballast, "--set", "parallel.mapping=tp-dp-pp-cp")
+    assert outer["step_seconds"]["mean"] > inner["step_seconds"]["mean"], "keys and values over the network"
+    assert_refused(ballast("simulate", "run.toml", "--set", "parallel.mapping=tp-cp-pp"), "mapping", "tp-cp-pp-dp")
+
+
+def test_slow_gpus_cards_and_other_tenants_cost_time(ballast, workplace):
+    healthy = simulate(ballast)["step_seconds"]["mean"]
+    slow = simulate(ballast, "--set", "faults.slow_gpus=[[5, 1.5]]")["step_seconds"]["mean"]
+    assert 1.2 * healthy < slow < 1.5 * healthy
+    card = simulate(ballast, "--set", "faults.slow_nics=[[5, 8]]")["step_seconds"]["mean"]
+    assert card > healthy
+    cluster = workplace / "profiles/clusters/h100_dgx.toml"
+    cluster.write_text(cluster.read_text() + "other_tenants_share = 0.5\n")
+    assert simulate(ballast)["step_seconds"]["mean"] > healthy
+    assert_refused(ballast("simulate", "run.toml", "--set", "faults.slow_gpus=[[16, 2]]"), "slow_gpus", "from 0 to 15")
+
+
+def test_failures_and_checkpoints_leave_a_goodput(ballast, workplace):
+    failing = ["--set", "faults.failures_per_gpu_day=0.05", "--set", "faults.restart_seconds=300", "--set",
+               "storage.bytes_per_second=1e9"]
+    found = simulate(ballast, *failing)["goodput"]
+    intervals = found["by_interval"]
+    best = max(intervals, key=lambda g: g["goodput_share"])
+    assert 0.4 < best["checkpoint_every_steps"] / found["young_interval_steps"] < 2.5
+    for g in intervals:
+        parts = sum(g[p] for p in ("useful_seconds", "loading_seconds", "checkpoint_seconds", "lost_seconds", "restart_seconds"))
+        assert parts == pytest.approx(found["horizon_seconds"], rel=1e-3)
+    stated = simulate(ballast, *failing, "--set", "training.checkpoint_every=3")
+    assert [g["checkpoint_every_steps"] for g in stated["goodput"]["by_interval"]] == [3]
+    assert stated["busy_share_by_kind"]["CHECKPOINT"] > 0, "the third step writes one"
+
+
+def test_software_that_launches_slowly_takes_longer(ballast, workplace):
+    plain = simulate(ballast)["step_seconds"]["mean"]
+    launched = simulate(ballast, "--set", "software.layer_launch_seconds=[0.01, 0.02]")["step_seconds"]["mean"]
+    assert launched > plain
+    unfused = simulate(ballast, "--set", "software.attention=unfused")["step_seconds"]["mean"]
+    assert unfused > plain
+    assert_refused(ballast("simulate", "run.toml", "--set", "software.attention=flash9"), "flash9", "unfused")
+
+
+@pytest.mark.parametrize("setting, mentions", [
+    ("parallel.dp=3", ["micro_batches", "dp"]),
+    ("parallel.tp=3", ["tp", "num_heads"]),
+    ("parallel.pp=16", ["num_layers", "stages"]),
+    ("storage.bytes_per_second=-1", ["bytes_per_second"]),
+    ("faults.failures_per_gpu_day=-1", ["failures_per_gpu_day"]),
+    ("software.layer_launch_seconds=[1]", ["layer_launch_seconds", "forward and backward"]),
+])
+def test_refuses_a_run_that_cannot_be(ballast, workplace, setting, mentions):
+    assert_refused(ballast("simulate", "run.toml", "--set", setting), *mentions)

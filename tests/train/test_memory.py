@@ -7,7 +7,7 @@ import pytest
 CASES = {
     "one rank": {},
     "data parallel": dict(parallel__dp=2),
-    "context parallel": dict(parallel__cp=2),
+    "context parallel": dict(parallel__cp=2, model__num_kv_heads=4),
     "pipeline": dict(parallel__pp=2),
     "virtual stages": dict(parallel__pp=2, schedule__name="interleaved", schedule__virtual_stages=2),
     "more layers": dict(model__num_layers=6, model__ffn_dim=256),
