@@ -67,3 +67,4 @@ candidatesSection(document.getElementById("candidates"));
 variationsSection(document.getElementById("variations"));
 degreesSection(document.getElementById("degrees"));
 document.getElementById("about").append(el("h2", { id: "about-title" }, "About"), el("p", {}, `Made by ballast plan ${data.run_toml} --page; all figures are predicted by ${data.predicted_by}.`));
+document.documentElement.dataset.ready = "true";
