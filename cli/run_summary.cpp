@@ -68,7 +68,18 @@ RunSummary summarise_run(const fs::path& folder, const RunSpec& spec, const std:
   const std::vector<StepPlan> plans = read_step_plans(folder / "plan.jsonl");
   for (const StepPlan& plan : plans) delay.add(plan.packed());
   if (!plans.empty()) {
-    summary.predicted_peak_memory_bytes = static_cast<double>(peak_memory(spec, plans.front().schedule));
+    // Of these plans: their longest micro-batch, which may be shorter than the longest that a packer may emit.
+    RunSpec planned = spec;
+    planned.packing.packer = "plain";
+    planned.packing.window = 1;
+    for (const StepPlan& plan : plans) {
+      for (const auto& pipeline : plan.micro_batches) {
+        for (const MicroBatch& m : pipeline) {
+          planned.packing.window = std::max(planned.packing.window, m.num_tokens());
+        }
+      }
+    }
+    summary.predicted_peak_memory_bytes = static_cast<double>(peak_memory(planned, plans.front().schedule));
   }
   summary.token_delay_steps = delay.overall();
   for (const auto& [domain, quantiles] : delay.by_domain()) {

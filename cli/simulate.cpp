@@ -11,10 +11,8 @@
 #include "ballast/io/chrome_trace.h"
 #include "ballast/io/plan_json.h"
 #include "ballast/io/profile_json.h"
-#include "ballast/planner/imbalance.h"
 #include "ballast/planner/run_queues.h"
 #include "ballast/planner/step_stream.h"
-#include "ballast/simulate/predict.h"
 #include "cli/simulated_figures.h"
 #include "cli/simulated_folder.h"
 #include "cli/simulated_run.h"
@@ -34,9 +32,12 @@ struct SimulateOptions {
   std::string trace;
   std::string out;
   std::int64_t skip_steps = 0;
+  bool share_links = false;
   bool json = false;
   bool quiet = false;
 };
+
+constexpr int kMostSharingRanks = 1024;  // in order of time, a step of so many takes seconds
 
 DocumentStream documents_of(const SimulationSubject& subject) {
   const RunSpec& run = subject.run;
@@ -96,12 +97,7 @@ class Steps {
     if (at_ == plans_.size()) return std::nullopt;
     PlannedStep step;
     step.plan = std::move(plans_[at_++]);
-    const ProgramSettings settings = step_settings(subject_.run, prediction_, step.plan.step);
-    step.fast = fast_step(step.plan, subject_.run.model, *subject_.cost, settings);
-    step.predicted_seconds = step.fast.time.end;
-    if (prediction_.timelines) step.predicted = predict(step.plan, subject_.run.model, *subject_.cost, settings);
-    step.imbalance_micro_batch = micro_batch_imbalance(step.plan.packed(), *subject_.cost);
-    step.imbalance_cp = cp_imbalance(step.plan, *subject_.cost);
+    predict_step(step, subject_.run, *subject_.cost, prediction_);
     return step;
   }
 
@@ -126,6 +122,15 @@ void run(const SimulateOptions& options) {
   const SimulationSubject subject = read_subject(options);
   PredictionOptions prediction{.timelines = !options.trace.empty() || !options.out.empty()};
   if (subject.cluster) prediction.network_axes = axes_across_nodes(*subject.cluster, subject.mesh());
+  if (options.share_links) {
+    if (!subject.cluster) throw UserError("--share-links: links are a cluster's; name a [cluster] file");
+    if (subject.run.parallel.world_size() > kMostSharingRanks) {
+      throw UserError(fmt::format("--share-links: for at most {} ranks beside tp, the run has {}", kMostSharingRanks,
+                                  subject.run.parallel.world_size()));
+    }
+    prediction.timelines = true;
+    prediction.shared_links = link_tiers(*subject.cluster, subject.mesh());
+  }
   if (!subject.run.storage.background_checkpoints) {
     prediction.checkpoint_seconds = checkpoint_seconds(subject.goodput());
   }
@@ -183,6 +188,8 @@ void add_simulate(CLI::App& app, const std::vector<std::string>& arguments) {
       ->type_name("FILE");
   verb->add_option("--skip-steps", options->skip_steps, "Leave so many first steps out, in which packers fill up")
       ->check(CLI::NonNegativeNumber);
+  verb->add_flag("--share-links", options->share_links,
+                 "Transfers that overlap on a link slow each other down (slower to simulate; at most 1,024 ranks)");
   verb->add_option("--trace", options->trace, "Write the steps as a Chrome trace, for Perfetto")->type_name("FILE");
   verb->add_option("--out", options->out, "Write a run folder, for `report` and `compare`")->type_name("FOLDER");
   verb->add_flag("--json", options->json, "One JSON object on standard output");

@@ -161,6 +161,19 @@ std::unique_ptr<CostModel> make_cluster_cost(std::shared_ptr<const DeviceCost> d
   return std::make_unique<ClusterCost>(std::move(device), cluster, model, mesh, overlap_tp);
 }
 
+std::map<Axis, int> link_tiers(const ClusterSpec& cluster, const ClusterMesh& mesh) {
+  std::map<Axis, int> tiers;
+  for (const Axis axis : {Axis::cp, Axis::dp_cp, Axis::tied, Axis::world}) {
+    const std::vector<int> parts = placement_of(cluster, mesh, axis).parts;
+    for (std::size_t t = 0; t < parts.size(); ++t) {
+      if (parts[t] > 1) tiers[axis] = static_cast<int>(t);
+    }
+  }
+  const auto [from, to] = farthest_neighbours(cluster, mesh);
+  if (from != to) tiers[Axis::pp] = static_cast<int>(cluster.tier_of(from, to));
+  return tiers;
+}
+
 std::vector<Axis> axes_across_nodes(const ClusterSpec& cluster, const ClusterMesh& mesh) {
   std::vector<Axis> found;
   for (const Axis axis : {Axis::cp, Axis::dp_cp, Axis::tied, Axis::world}) {

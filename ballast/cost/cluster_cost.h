@@ -51,6 +51,9 @@ class DeviceCost {
 std::unique_ptr<CostModel> make_cluster_cost(std::shared_ptr<const DeviceCost> device, const ClusterSpec& cluster,
                                              const ModelSpec& model, const ClusterMesh& mesh, bool overlap_tp = false);
 
+// The outermost tier that the groups of each axis span, of those with more than one member: an index in cluster.tiers.
+std::map<Axis, int> link_tiers(const ClusterSpec& cluster, const ClusterMesh& mesh);
+
 // The axes whose groups do not lie within a node.
 std::vector<Axis> axes_across_nodes(const ClusterSpec& cluster, const ClusterMesh& mesh);
 

@@ -16,6 +16,21 @@ ProgramSettings step_settings(const RunSpec& run, const PredictionOptions& optio
   return settings;
 }
 
+void predict_step(PlannedStep& step, const RunSpec& run, const CostModel& cost, const PredictionOptions& options) {
+  const ProgramSettings settings = step_settings(run, options, step.plan.step);
+  if (options.shared_links) {
+    step.predicted = execute_on_shared_links(make_program(step.plan, run.model, cost, settings), *options.shared_links,
+                                             "predicted");
+    step.fast = {.time = analyze(step.predicted).at(0), .events = static_cast<std::int64_t>(step.predicted.spans.size())};
+  } else {
+    if (options.timelines) step.predicted = predict(step.plan, run.model, cost, settings);
+    step.fast = fast_step(step.plan, run.model, cost, settings);
+  }
+  step.predicted_seconds = step.fast.time.end;
+  step.imbalance_micro_batch = micro_batch_imbalance(step.plan.packed(), cost);
+  step.imbalance_cp = cp_imbalance(step.plan, cost);
+}
+
 StepStream::StepStream(const RunSpec& run, const CostModel& cost, DocumentStream documents,
                        const PredictionOptions& options)
     : run_(run),
@@ -31,12 +46,7 @@ std::optional<PlannedStep> StepStream::next() {
   if (!packed) return std::nullopt;
   PlannedStep step;
   step.plan = make_step_plan(*packed, settings_, cost_);
-  const ProgramSettings settings = step_settings(run_, options_, step.plan.step);
-  if (options_.timelines) step.predicted = predict(step.plan, run_.model, cost_, settings);
-  step.fast = fast_step(step.plan, run_.model, cost_, settings);
-  step.predicted_seconds = step.fast.time.end;
-  step.imbalance_micro_batch = micro_batch_imbalance(*packed, cost_);
-  step.imbalance_cp = cp_imbalance(step.plan, cost_);
+  predict_step(step, run_, cost_, options_);
   step.planning_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return step;
 }

@@ -12,6 +12,7 @@
 #include "ballast/packing/packed_stream.h"
 #include "ballast/planner/make_step_plan.h"
 #include "ballast/simulate/fast_step.h"
+#include "ballast/simulate/shared_links.h"
 #include "ballast/spec/run_spec.h"
 #include "ballast/workload/document_stream.h"
 
@@ -30,11 +31,15 @@ struct PlannedStep {
 struct PredictionOptions {
   bool timelines = true;
   std::vector<Axis> network_axes = {};  // that leave the node, for slow network cards (step_costs.h)
+  std::optional<LinkTiers> shared_links = {};  // transfers that overlap share them (shared_links.h): needs timelines
   Seconds checkpoint_seconds = 0;       // of steps that write one ([training] checkpoint_every)
 };
 
 // Of step `step` of a run.
 ProgramSettings step_settings(const RunSpec& run, const PredictionOptions& options, std::int64_t step);
+
+// Fills what is predicted of a step that is planned.
+void predict_step(PlannedStep& step, const RunSpec& run, const CostModel& cost, const PredictionOptions& options);
 
 class StepStream {
  public:

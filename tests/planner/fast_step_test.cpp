@@ -7,8 +7,10 @@
 #include <cmath>
 
 #include "ballast/planner/make_step_plan.h"
+#include "ballast/simulate/engine.h"
 #include "ballast/simulate/fast_step.h"
 #include "ballast/simulate/predict.h"
+#include "ballast/simulate/shared_links.h"
 
 namespace ballast {
 namespace {
@@ -125,6 +127,24 @@ RC_GTEST_PROP(FastStep, IsToTheBitTheStepThatTheTimelineShows, ()) {
     RC_ASSERT(fast.time.seconds_by_kind.contains(kind));
     RC_ASSERT(close(fast.time.seconds_by_kind.at(kind), seconds));
   }
+}
+
+RC_GTEST_PROP(SharedLinks, ThatNobodySharesGiveTheSameTimeline, ()) {
+  const Case made = any_case();
+  const Program program = make_program(made.plan, made.model, EverythingCosts(), made.settings);
+  const StepTime alone = analyze(execute(program, "predicted")).at(0);
+  const Timeline timeline = execute_on_shared_links(program, {}, "predicted");
+  RC_ASSERT(timeline.violations().empty());
+  const StepTime found = analyze(timeline).at(0);
+  RC_ASSERT(std::abs(found.end - alone.end) <= 1e-9 * (1 + alone.end));
+  for (std::size_t r = 0; r < alone.ranks.size(); ++r) {
+    RC_ASSERT(std::abs(found.ranks[r].work - alone.ranks[r].work) <= 1e-9 * (1 + alone.end));
+    RC_ASSERT(std::abs(found.ranks[r].wait - alone.ranks[r].wait) <= 1e-9 * (1 + alone.end));
+  }
+  const Timeline shared = execute_on_shared_links(
+      program, {{Axis::cp, 1}, {Axis::dp_cp, 1}, {Axis::pp, 1}, {Axis::tied, 1}, {Axis::world, 1}}, "predicted");
+  RC_ASSERT(shared.violations().empty());
+  RC_ASSERT(analyze(shared).at(0).end >= alone.end * (1 - 1e-9));
 }
 
 TEST(FastStep, HoldsOn256Ranks) {
