@@ -34,6 +34,7 @@ struct PlanOptions {
   std::string running;
   std::int64_t steps_left = 0;
   double change_seconds = 0;
+  bool extrapolate = false;
   bool json = false;
   bool quiet = false;
 };
@@ -46,7 +47,9 @@ RunSubject read_subject(const PlanOptions& options) {
   const RunSpec& run = simulated.run;
   if (run.plan.gpus < 1) throw UserError(options.run_toml + ": [plan] gpus is missing: how many GPUs to plan for");
   // Degrees and schedule are the planner's; what else is stated must hold.
-  require_valid(with_choice(run, {}).violations(), options.run_toml);
+  const RunSpec any = with_choice(run, {});
+  require_valid(any.violations(), options.run_toml);
+  extrapolated_shapes(simulated, any, options.extrapolate);
   return {.run = std::move(simulated.run),
           .cluster = std::move(*simulated.cluster),
           .device = std::move(*simulated.device),
@@ -289,6 +292,8 @@ void add_plan(CLI::App& app) {
   verb->add_option("--change-seconds", options->change_seconds, "With --running: what a change costs, restart included")
       ->check(CLI::NonNegativeNumber)
       ->needs(running);
+  verb->add_flag("--extrapolate", options->extrapolate,
+                 "Take the nearest rate for shapes far outside those that the device was measured at");
   verb->add_flag("--json", options->json, "One JSON object on standard output");
   verb->add_flag("--quiet", options->quiet, "No text on standard output");
   verb->footer(

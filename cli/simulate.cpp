@@ -33,6 +33,7 @@ struct SimulateOptions {
   std::string out;
   std::int64_t skip_steps = 0;
   bool share_links = false;
+  bool extrapolate = false;
   bool json = false;
   bool quiet = false;
 };
@@ -49,12 +50,14 @@ DocumentStream documents_of(const SimulationSubject& subject) {
 SimulationSubject read_subject(const SimulateOptions& options) {
   const std::string& where = options.run_toml;
   SimulatedRun simulated = read_simulated_run(where, options.overrides);
+  require_valid(simulated.run.violations(), where);
+  std::vector<std::string> extrapolated = extrapolated_shapes(simulated, simulated.run, options.extrapolate);
   SimulationSubject subject{.run = std::move(simulated.run),
                             .documents = std::move(simulated.documents),
                             .cost = nullptr,
-                            .cluster = std::move(simulated.cluster)};
+                            .cluster = std::move(simulated.cluster),
+                            .extrapolated = std::move(extrapolated)};
   RunSpec& run = subject.run;
-  require_valid(run.violations(), where);
   if (simulated.device) {
     subject.cost = make_cluster_cost(*simulated.device, *subject.cluster, run.model, subject.mesh(), run.overlap_tp,
                                      run.software);
@@ -190,6 +193,8 @@ void add_simulate(CLI::App& app, const std::vector<std::string>& arguments) {
       ->check(CLI::NonNegativeNumber);
   verb->add_flag("--share-links", options->share_links,
                  "Transfers that overlap on a link slow each other down (slower to simulate; at most 1,024 ranks)");
+  verb->add_flag("--extrapolate", options->extrapolate,
+                 "Take the nearest rate for shapes far outside those that the device was measured at");
   verb->add_option("--trace", options->trace, "Write the steps as a Chrome trace, for Perfetto")->type_name("FILE");
   verb->add_option("--out", options->out, "Write a run folder, for `report` and `compare`")->type_name("FOLDER");
   verb->add_flag("--json", options->json, "One JSON object on standard output");

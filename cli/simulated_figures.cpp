@@ -154,6 +154,7 @@ ordered_json SimulationFigures::to_json() const {
     result["longest_micro_batch_tokens"] = longest_micro_batch_;
     result["fits"] = subject_.cluster->memory_bytes >= memory_.total();
   }
+  if (!subject_.extrapolated.empty()) result["extrapolated"] = subject_.extrapolated;
   if (!goodput_.empty()) result["goodput"] = goodput_json();
   result["events"] = events_;
   result["simulation_seconds"] = simulation_seconds;
@@ -202,6 +203,9 @@ std::string SimulationFigures::to_text() const {
                         headroom >= 0 ? fmt::format("fits, {} to spare; max_tokens of up to {} would fit",
                                                     memory_text(headroom), grouped(longest_micro_batch_))
                                       : fmt::format("DOES NOT FIT: {} too much", memory_text(-headroom)));
+  }
+  for (std::size_t i = 0; i < subject_.extrapolated.size(); ++i) {
+    text += fmt::format("  {:<13} {}\n", i == 0 ? "not measured" : "", subject_.extrapolated[i]);
   }
   if (!goodput_.empty()) text += goodput_text();
   return text + fmt::format("  simulated     {} events in {:.2f} s\n", grouped(events_), simulation_seconds);

@@ -23,6 +23,7 @@ struct SimulationSubject {
   std::unique_ptr<CostModel> cost;
   std::optional<ClusterSpec> cluster;
   double peak_flops_per_second = 0;  // of a GPU; 0: not known
+  std::vector<std::string> extrapolated = {};  // shapes that the device was not measured at
 
   ClusterMesh mesh() const;
   int gpus() const { return run.parallel.world_size() * run.tensor_parallel; }

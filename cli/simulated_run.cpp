@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ballast/base/error.h"
+#include "ballast/cost/derived_profile.h"
 #include "ballast/io/cluster_toml.h"
 #include "ballast/io/corpus.h"
 #include "ballast/io/device_profile_json.h"
@@ -43,6 +46,24 @@ SimulatedRun read_simulated_run(const std::string& run_toml, const std::vector<s
                                 simulated.device->precision));
   }
   return simulated;
+}
+
+std::vector<std::string> extrapolated_shapes(const SimulatedRun& simulated, const RunSpec& run, bool extrapolate) {
+  std::vector<std::string> lines;
+  if (!simulated.device) return lines;
+  const Tokens micro_batch = run.packing.variable_length() ? run.packing.cap() : run.packing.window;
+  Tokens longest = 0;
+  for (const Tokens length : simulated.documents.lengths) longest = std::max(longest, length);
+  for (const ShapeGap& gap : shape_gaps(*simulated.device, run.model, run.tensor_parallel, micro_batch / run.parallel.cp,
+                                        std::min(longest, run.packing.window))) {
+    if (gap.factor() > kFarOutside && !extrapolate) {
+      throw UserError(fmt::format(
+          "{}: {} = {}: measured {} {} only; --extrapolate takes the rate of the nearest for it",
+          simulated.cluster->device, gap.key, gap.needed, gap.needed > gap.nearest ? "up to" : "from", gap.nearest));
+    }
+    lines.push_back(fmt::format("{} {} by the rate of {}", gap.key, gap.needed, gap.nearest));
+  }
+  return lines;
 }
 
 }  // namespace ballast::cli

@@ -24,4 +24,9 @@ struct SimulatedRun {
 // run's precision. The run's own violations are the caller's to ask for.
 SimulatedRun read_simulated_run(const std::string& run_toml, const std::vector<std::string>& overrides);
 
+// The shapes of this run that its device was not measured at: refused where one is over kFarOutside times outside and
+// `extrapolate` is not given, naming the key; else a line each. Nothing without a device.
+inline constexpr double kFarOutside = 8;
+std::vector<std::string> extrapolated_shapes(const SimulatedRun& simulated, const RunSpec& run, bool extrapolate);
+
 }  // namespace ballast::cli

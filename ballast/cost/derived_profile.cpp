@@ -196,6 +196,50 @@ class Derivation {
 
 }  // namespace
 
+double ShapeGap::factor() const {
+  const auto a = static_cast<double>(needed);
+  const auto b = static_cast<double>(nearest);
+  return std::max(a / b, b / a);
+}
+
+std::vector<ShapeGap> shape_gaps(const DeviceProfile& device, const ModelSpec& model, int tp, Tokens tokens,
+                                 Tokens longest) {
+  std::vector<ShapeGap> gaps;
+  const auto check = [&](const std::string& key, std::int64_t needed, std::int64_t least, std::int64_t most) {
+    if (needed >= 1 && (needed < least || needed > most)) gaps.push_back({key, needed, needed < least ? least : most});
+  };
+  const auto range = [](const auto& points, auto get) {
+    std::pair<std::int64_t, std::int64_t> found = {get(points.front()), get(points.front())};
+    for (const auto& point : points) {
+      found.first = std::min<std::int64_t>(found.first, get(point));
+      found.second = std::max<std::int64_t>(found.second, get(point));
+    }
+    return found;
+  };
+  const std::int64_t heads = std::int64_t{model.num_heads} * model.head_dim;
+  const std::int64_t kv = std::int64_t{model.num_kv_heads} * model.head_dim;
+  const auto [least_m, most_m] = range(device.gemm, [](const GemmPoint& point) { return point.m; });
+  const auto [least_n, most_n] = range(device.gemm, [](const GemmPoint& point) { return point.n; });
+  const auto [least_k, most_k] = range(device.gemm, [](const GemmPoint& point) { return point.k; });
+  check("gemm m", tokens, least_m, most_m);
+  for (const std::int64_t width : {(heads + 2 * kv) / tp, 2 * std::int64_t{model.ffn_dim} / tp,
+                                   std::int64_t{model.hidden_dim}, std::int64_t{model.vocab_size} / tp}) {
+    check("gemm n", width, least_n, most_n);
+  }
+  for (const std::int64_t width : {std::int64_t{model.hidden_dim}, heads / tp, std::int64_t{model.ffn_dim} / tp}) {
+    check("gemm k", width, least_k, most_k);
+  }
+  std::vector<AttentionRatePoint> causal;
+  for (const AttentionRatePoint& point : device.attention) {
+    if (point.causal) causal.push_back(point);
+  }
+  const auto [least, most] = range(causal, [](const AttentionRatePoint& point) { return point.queries; });
+  check("attention queries, causal", longest, least, most);
+  std::stable_sort(gaps.begin(), gaps.end(),
+                   [](const ShapeGap& a, const ShapeGap& b) { return a.factor() > b.factor(); });
+  return gaps;
+}
+
 HardwareProfile derive_profile(const DeviceProfile& device, const ModelSpec& model, int tp,
                                const SoftwareSpec& software) {
   require_valid(device.violations(), "profile of " + device.device);

@@ -194,6 +194,17 @@ def test_software_that_launches_slowly_takes_longer(ballast, workplace):
     assert_refused(ballast("simulate", "run.toml", "--set", "software.attention=flash9"), "flash9", "unfused")
 
 
+def test_shapes_far_from_what_was_measured_are_taken_only_when_asked_for(ballast, workplace):
+    (workplace / "lengths.txt").write_text("600000\n" * 50)
+    settings = ["--set", "packing.window=1M", "--set", "parallel.cp=4", "--set", "parallel.dp=1"]
+    assert_refused(ballast("simulate", "run.toml", *settings), "h100_sxm.json", "attention queries", "32768", "--extrapolate")
+    found = simulate(ballast, *settings, "--extrapolate")
+    assert any("attention queries" in line for line in found["extrapolated"])
+    (workplace / "lengths.txt").write_text("100000\n" * 50)
+    found = simulate(ballast, "--set", "packing.window=128K")
+    assert any("attention queries" in line for line in found["extrapolated"]), "a little outside is said"
+
+
 @pytest.mark.parametrize("setting, mentions", [
     ("parallel.dp=3", ["micro_batches", "dp"]),
     ("parallel.tp=3", ["tp", "num_heads"]),
