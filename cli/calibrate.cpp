@@ -41,7 +41,8 @@ CalibrationRun read_run(const RunFolder& folder) {
   }
   std::erase_if(run.measured.spans, [&](const Span& span) { return warm_up.contains(span.step); });
   if (run.measured.spans.empty() || run.plans.empty()) {
-    throw UserError(folder.path.string() + ": holds no measured timeline with its plans, as `ballast train` writes them");
+    throw UserError(folder.path.string() +
+                    ": holds no measured timeline with its plans, as `ballast train` writes them");
   }
   return run;
 }
@@ -107,8 +108,9 @@ void add_calibrate(CLI::App& app) {
   verb->add_option("--profile", options->profile, "The profile to refit; default: the runs' own")->type_name("FILE");
   verb->add_flag("--json", options->json, "One JSON object on standard output");
   verb->add_flag("--quiet", options->quiet, "No text on standard output");
-  verb->footer("Example: let the next runs be predicted from the last\n"
-               "  ballast calibrate runs/quickstart --out profile_refitted.json");
+  verb->footer(
+      "Example: let the next runs be predicted from the last\n"
+      "  ballast calibrate runs/quickstart --out profile_refitted.json");
   verb->callback([options] { run(*options); });
 }
 

@@ -42,7 +42,8 @@ struct PlanOptions {
 RunSubject read_subject(const PlanOptions& options) {
   SimulatedRun simulated = read_simulated_run(options.run_toml, options.overrides);
   if (!simulated.cluster) {
-    throw UserError(options.run_toml + ": [cluster] file is missing: name one, such as profiles/clusters/h100_dgx.toml");
+    throw UserError(options.run_toml +
+                    ": [cluster] file is missing: name one, such as profiles/clusters/h100_dgx.toml");
   }
   const RunSpec& run = simulated.run;
   if (run.plan.gpus < 1) throw UserError(options.run_toml + ": [plan] gpus is missing: how many GPUs to plan for");
@@ -116,10 +117,8 @@ ordered_json to_json(const RunSubject& subject, const RunPlanning& planning) {
 // seconds: the prediction is scaled by how the running plan's own predictions came out.
 TransitionAnswer judge_transition(const PlanOptions& options, const RankedCandidate& best) {
   const RunFolder running = read_run_folder(options.running, RunParts::figures);
-  TransitionQuestion question{.running = {},
-                              .proposed = {},
-                              .steps_left = options.steps_left,
-                              .change_seconds = options.change_seconds};
+  TransitionQuestion question{
+      .running = {}, .proposed = {}, .steps_left = options.steps_left, .change_seconds = options.change_seconds};
   Seconds measured = 0;
   Seconds predicted = 0;
   const std::size_t skip = warm_up_steps(running.metrics.size());
@@ -171,8 +170,8 @@ void print(const PlanOptions& options, const RunSubject& subject, const RunPlann
   for (const DegreesVerdict& verdict : planning.degrees) {
     if (verdict.dims == best.choice.dims && verdict.tp == best.choice.tp) continue;
     if (++shown > kShown) break;
-    const std::string degrees = fmt::format("tp {} cp {} pp {} dp {}", verdict.tp, verdict.dims.cp, verdict.dims.pp,
-                                            verdict.dims.dp);
+    const std::string degrees =
+        fmt::format("tp {} cp {} pp {} dp {}", verdict.tp, verdict.dims.cp, verdict.dims.pp, verdict.dims.dp);
     if (verdict.fit == 0) {
       fmt::print("  {:<26} does not fit: {} too much at the least\n", degrees, gib(verdict.least_missing_bytes));
     } else {

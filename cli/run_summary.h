@@ -20,8 +20,8 @@ void replay_run(const std::filesystem::path& folder);
 RunSummary summarise_run(const std::filesystem::path& folder, const RunSpec& spec, const std::string& command,
                          const PackerState& state, const std::vector<std::string>& domains);
 
-// One line: by kind of action, the error of the predicted busy time against the replayed or measured one, over the steps
-// after the first; empty where nothing was predicted.
+// One line: by kind of action, the error of the predicted busy time against the replayed or measured one, over the
+// steps after the first; empty where nothing was predicted.
 std::string prediction_by_kind(const std::filesystem::path& folder);
 
 // Two or three lines for a person.

@@ -59,8 +59,8 @@ SimulationSubject read_subject(const SimulateOptions& options) {
                             .extrapolated = std::move(extrapolated)};
   RunSpec& run = subject.run;
   if (simulated.device) {
-    subject.cost = make_cluster_cost(*simulated.device, *subject.cluster, run.model, subject.mesh(), run.overlap_tp,
-                                     run.software);
+    subject.cost =
+        make_cluster_cost(*simulated.device, *subject.cluster, run.model, subject.mesh(), run.overlap_tp, run.software);
     subject.peak_flops_per_second = simulated.device->peak_flops_per_second;
   } else if (!run.profile.empty()) {
     if (run.tensor_parallel > 1) {
@@ -156,7 +156,8 @@ void run(const SimulateOptions& options) {
     }
   }
   if (figures.steps() == 0) {
-    throw UserError(options.run_toml + (skipped > 0 ? ": --skip-steps leaves no step" : ": the workload holds no step"));
+    throw UserError(options.run_toml +
+                    (skipped > 0 ? ": --skip-steps leaves no step" : ": the workload holds no step"));
   }
   figures.play_failures();
   figures.simulation_seconds = std::chrono::duration<double>(Clock::now() - begin).count();

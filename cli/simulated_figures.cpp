@@ -43,7 +43,8 @@ std::string memory_text(Bytes bytes) {
 
 template <class T>
 double sum_of(const std::vector<T>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0, [](double sum, T value) { return sum + static_cast<double>(value); });
+  return std::accumulate(values.begin(), values.end(), 0.0,
+                         [](double sum, T value) { return sum + static_cast<double>(value); });
 }
 
 }  // namespace
@@ -165,7 +166,8 @@ std::string SimulationFigures::goodput_text() const {
   const auto best = std::max_element(goodput_.begin(), goodput_.end(),
                                      [](const Goodput& a, const Goodput& b) { return a.share() < b.share(); });
   std::string text = fmt::format(
-      "  goodput       {:.1f}% of {:.0f} days with a checkpoint every {} steps (Young's rule: {:.0f}); {:.0f} failures\n",
+      "  goodput       {:.1f}% of {:.0f} days with a checkpoint every {} steps (Young's rule: {:.0f}); {:.0f} "
+      "failures\n",
       100 * best->share(), kGoodputHorizon / 86400, grouped(best->checkpoint_every), young_steps_, best->failures);
   text += "                every      goodput   lost   checkpoints   restarts   loading\n";
   for (const Goodput& g : goodput_) {
@@ -182,10 +184,10 @@ std::string SimulationFigures::to_text() const {
   const RunSpec& run = subject_.run;
   const auto count = static_cast<double>(steps());
   const Seconds seconds = sum_of(step_seconds_);
-  std::string text = fmt::format("{} GPUs: tp {} x {}; predicted by {}\n", grouped(subject_.gpus()), run.tensor_parallel,
-                                 to_string(run.parallel), subject_.cost->name());
-  text += fmt::format("  step          {:.3f} s on average, {:.3f} s at most, over {} steps of {} tokens\n", seconds / count,
-                      j["step_seconds"]["max"].get<double>(), steps(),
+  std::string text = fmt::format("{} GPUs: tp {} x {}; predicted by {}\n", grouped(subject_.gpus()),
+                                 run.tensor_parallel, to_string(run.parallel), subject_.cost->name());
+  text += fmt::format("  step          {:.3f} s on average, {:.3f} s at most, over {} steps of {} tokens\n",
+                      seconds / count, j["step_seconds"]["max"].get<double>(), steps(),
                       grouped(static_cast<Tokens>(sum_of(step_tokens_) / count)));
   text += fmt::format("  speed         {} tokens a second, {:.3g} TFLOPS a GPU{}\n",
                       grouped(static_cast<Tokens>(sum_of(step_tokens_) / seconds)), j["tflops_per_gpu"].get<double>(),
@@ -196,13 +198,14 @@ std::string SimulationFigures::to_text() const {
   for (const auto& [name, bytes] : memory_.named()) {
     if (bytes > 0) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name, memory_text(bytes));
   }
-  text += fmt::format("  memory        {} on pipeline rank {} ({})\n", memory_text(memory_.total()), memory_rank_, parts);
+  text +=
+      fmt::format("  memory        {} on pipeline rank {} ({})\n", memory_text(memory_.total()), memory_rank_, parts);
   if (subject_.cluster) {
     const Bytes headroom = subject_.cluster->memory_bytes - memory_.total();
-    text += fmt::format("                {}\n",
-                        headroom >= 0 ? fmt::format("fits, {} to spare; max_tokens of up to {} would fit",
-                                                    memory_text(headroom), grouped(longest_micro_batch_))
-                                      : fmt::format("DOES NOT FIT: {} too much", memory_text(-headroom)));
+    text += fmt::format("                {}\n", headroom >= 0
+                                                    ? fmt::format("fits, {} to spare; max_tokens of up to {} would fit",
+                                                                  memory_text(headroom), grouped(longest_micro_batch_))
+                                                    : fmt::format("DOES NOT FIT: {} too much", memory_text(-headroom)));
   }
   for (std::size_t i = 0; i < subject_.extrapolated.size(); ++i) {
     text += fmt::format("  {:<13} {}\n", i == 0 ? "not measured" : "", subject_.extrapolated[i]);

@@ -22,7 +22,7 @@ struct SimulationSubject {
   DocumentLengths documents;
   std::unique_ptr<CostModel> cost;
   std::optional<ClusterSpec> cluster;
-  double peak_flops_per_second = 0;  // of a GPU; 0: not known
+  double peak_flops_per_second = 0;            // of a GPU; 0: not known
   std::vector<std::string> extrapolated = {};  // shapes that the device was not measured at
 
   ClusterMesh mesh() const;

@@ -54,8 +54,8 @@ std::vector<std::string> extrapolated_shapes(const SimulatedRun& simulated, cons
   const Tokens micro_batch = run.packing.variable_length() ? run.packing.cap() : run.packing.window;
   Tokens longest = 0;
   for (const Tokens length : simulated.documents.lengths) longest = std::max(longest, length);
-  for (const ShapeGap& gap : shape_gaps(*simulated.device, run.model, run.tensor_parallel, micro_batch / run.parallel.cp,
-                                        std::min(longest, run.packing.window))) {
+  for (const ShapeGap& gap : shape_gaps(*simulated.device, run.model, run.tensor_parallel,
+                                        micro_batch / run.parallel.cp, std::min(longest, run.packing.window))) {
     if (gap.factor() > kFarOutside && !extrapolate) {
       throw UserError(fmt::format(
           "{}: {} = {}: measured {} {} only; --extrapolate takes the rate of the nearest for it",

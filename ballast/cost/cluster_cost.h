@@ -19,7 +19,7 @@ namespace ballast {
 // How a run's mesh lies over a cluster.
 struct ClusterMesh {
   ParallelDims dims;
-  int tp = 1;           // GPUs of a tensor parallel group; they do the same work, so that one rank stands for all
+  int tp = 1;  // GPUs of a tensor parallel group; they do the same work, so that one rank stands for all
   MeshOrder order = {};
 };
 

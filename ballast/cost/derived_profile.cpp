@@ -160,7 +160,9 @@ class Derivation {
     const double pairs = static_cast<double>(rate.queries) * static_cast<double>(rate.keys) * heads;
     const double a_product =
         2.0 * model_.head_dim / (gemm_.at(rate.queries, rate.keys, kProductDepth) * device_.sustained_share);
-    const auto seconds = [&](int products, double bytes) { return pairs * (products * a_product) + memory(pairs * bytes); };
+    const auto seconds = [&](int products, double bytes) {
+      return pairs * (products * a_product) + memory(pairs * bytes);
+    };
     return {rate.queries, rate.keys, rate.causal, seconds(2, software_.attention_bytes[0]),
             seconds(4, software_.attention_bytes[1])};
   }
@@ -191,7 +193,7 @@ class Derivation {
   const SoftwareSpec& software_;
   GemmRate gemm_;
   std::array<double, 2> kernel_ = {1, 1};  // rate of the attention kernel over the profile's, by pass
-  std::int64_t number_;  // bytes
+  std::int64_t number_;                    // bytes
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ namespace ballast {
 // and, between the matrix products, tokens (sequence parallelism); no collective.
 // Linear parts: the matrix products at the rate of their shape (interpolated in the logarithm of the sizes; nearest
 // outside), backward twice the products; and what norms, activation, rotation and residuals move through memory.
-// `software`: which attention kernel, what is fused, what the optimizer moves. Throws UserError where tp divides neither
-// heads nor widths, and for an attention kernel that the profile does not have for these heads.
+// `software`: which attention kernel, what is fused, what the optimizer moves. Throws UserError where tp divides
+// neither heads nor widths, and for an attention kernel that the profile does not have for these heads.
 HardwareProfile derive_profile(const DeviceProfile& device, const ModelSpec& model, int tp,
                                const SoftwareSpec& software = {});
 

@@ -26,9 +26,10 @@ Bytes number_bytes(Precision precision) {
 // Of the optimizer, a parameter: two moments, and the weight in full where it computes in less.
 Bytes optimizer_bytes(Bytes number) { return 2 * std::max<Bytes>(4, number) + (number < 4 ? 4 : 0); }
 
-// What Ballast's trainer holds otherwise (runtime/train/executor.h): weights in full, whatever it computes in; it makes logits some tokens at a time and keeps none;
-// it keeps the gathered keys and values of every layer in flight, not this rank's alone; the step's tokens, labels and
-// positions; a table of rotations a micro-batch in flight; and what it sent to other stages, to the end of the step.
+// What Ballast's trainer holds otherwise (runtime/train/executor.h): weights in full, whatever it computes in; it makes
+// logits some tokens at a time and keeps none; it keeps the gathered keys and values of every layer in flight, not this
+// rank's alone; the step's tokens, labels and positions; a table of rotations a micro-batch in flight; and what it sent
+// to other stages, to the end of the step.
 void hold_as_own_trainer(MemoryParts& parts, const RunSpec& run, const Schedule& schedule, std::int64_t parameters,
                          std::int64_t layers_in_flight, Tokens longest, Bytes number) {
   const ModelSpec& model = run.model;
@@ -93,7 +94,8 @@ MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp)
     parts.activations +=
         tokens * (3 * model.hidden_dim + 2 * heads + 2 * kv + 3 * model.ffn_dim) * number / run.tensor_parallel;
   }
-  if (run.software.fused) parts.temporary = tokens * (2 * std::int64_t{model.ffn_dim} + hidden) * number / run.tensor_parallel;
+  if (run.software.fused)
+    parts.temporary = tokens * (2 * std::int64_t{model.ffn_dim} + hidden) * number / run.tensor_parallel;
   if (run.cluster.empty()) {
     hold_as_own_trainer(parts, run, schedule, parameters, most_layers * schedule.max_in_flight(pp), longest, number);
     return parts;

@@ -28,7 +28,8 @@ struct MemoryParts {
 inline constexpr double kMemoryMargin = 0.06;
 
 // Of a GPU of pipeline rank `pp`, on the run's cluster. Without a cluster: what the tensors of a rank of Ballast's own
-// trainer hold at most, as its metrics count them, without a margin. `schedule`: of that pipeline. REQUIRES: the run has no violations.
+// trainer hold at most, as its metrics count them, without a margin. `schedule`: of that pipeline. REQUIRES: the run
+// has no violations.
 MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp);
 
 // S_max by memory (requirement W3): the most tokens of a micro-batch with which pipeline rank `pp` needs no more than

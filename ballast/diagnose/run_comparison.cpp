@@ -137,7 +137,8 @@ SpeedSource common_source(const RunRecord& base, const RunRecord& other) {
   }
   for (const RunRecord* run : {&base, &other}) {
     if (tokens_per_second(run->steps, SpeedSource::predicted)) continue;
-    throw UserError(run->name + ": has no predictions, so that a simulated run has nothing to be compared with; train "
+    throw UserError(run->name +
+                    ": has no predictions, so that a simulated run has nothing to be compared with; train "
                     "with a [cost] profile");
   }
   return SpeedSource::predicted;

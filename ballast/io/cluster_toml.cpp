@@ -78,7 +78,8 @@ ClusterSpec cluster_from_toml(std::string_view text, std::string_view where) {
   for (const toml::node& node : *tiers) {
     const std::string place = fmt::format("{}: tier {}", where, cluster.tiers.size() + 1);
     if (!node.is_table()) throw UserError(place + ": must be a table, [[tier]]");
-    const TableReader tier(*node.as_table(), place, {"name", "gpus", "bytes_per_second", "latency_seconds", "other_tenants_share"});
+    const TableReader tier(*node.as_table(), place,
+                           {"name", "gpus", "bytes_per_second", "latency_seconds", "other_tenants_share"});
     cluster.tiers.push_back({.name = tier.text("name"),
                              .gpus = static_cast<int>(std::clamp<std::int64_t>(tier.whole("gpus"), -1, 1 << 24)),
                              .bytes_per_second = tier.number("bytes_per_second"),

@@ -3,8 +3,7 @@
 namespace ballast {
 
 nlohmann::ordered_json run_choice_value(const RunChoice& choice) {
-  return {{"degrees",
-           {{"dp", choice.dims.dp}, {"pp", choice.dims.pp}, {"cp", choice.dims.cp}, {"tp", choice.tp}}},
+  return {{"degrees", {{"dp", choice.dims.dp}, {"pp", choice.dims.pp}, {"cp", choice.dims.cp}, {"tp", choice.tp}}},
           {"mapping", to_string(choice.mapping)},
           {"schedule",
            {{"name", choice.schedule.name},
@@ -22,7 +21,8 @@ RunChoice read_run_choice(const JsonReader& reader) {
   RunChoice choice;
   const JsonReader degrees = reader["degrees"];
   degrees.expect_keys({"dp", "pp", "cp", "tp"});
-  choice.dims = {.dp = degrees["dp"].small_integer(1), .pp = degrees["pp"].small_integer(1), .cp = degrees["cp"].small_integer(1)};
+  choice.dims = {
+      .dp = degrees["dp"].small_integer(1), .pp = degrees["pp"].small_integer(1), .cp = degrees["cp"].small_integer(1)};
   choice.tp = degrees["tp"].small_integer(1);
   const auto mapping = parse_mesh_order(reader["mapping"].text());
   if (!mapping) reader["mapping"].fail("must name tp, cp, pp and dp, such as \"tp-cp-pp-dp\"");

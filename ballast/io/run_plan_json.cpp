@@ -20,26 +20,25 @@ std::string to_json(const RunPlan& plan) {
   for (const ReplanTrigger& trigger : plan.triggers) {
     triggers.push_back({{"measure", trigger.measure}, {"limit", trigger.limit}, {"why", trigger.why}});
   }
-  const nlohmann::ordered_json value = {
-      {"version", RunPlan::kVersion},
-      {"predicted_by", plan.predicted_by},
-      {"gpus", plan.gpus},
-      {"choice", run_choice_value(plan.choice)},
-      {"batch",
-       {{"window_tokens", plan.window},
-        {"micro_batches", plan.micro_batches},
-        {"max_tokens", plan.max_tokens},
-        {"step_tokens_mean", plan.step_tokens}}},
-      {"step_seconds", plan.step_seconds},
-      {"step_spread", plan.step_spread},
-      {"tokens_per_second", plan.tokens_per_second},
-      {"bytes_by_tier", plan.bytes_by_tier},
-      {"memory",
-       {{"by_part_bytes", plan.memory_by_part},
-        {"gpu_bytes", plan.memory_bytes},
-        {"headroom_bytes", plan.headroom_bytes}}},
-      {"restart_every_steps", plan.restart_every_steps},
-      {"replan_when", std::move(triggers)}};
+  const nlohmann::ordered_json value = {{"version", RunPlan::kVersion},
+                                        {"predicted_by", plan.predicted_by},
+                                        {"gpus", plan.gpus},
+                                        {"choice", run_choice_value(plan.choice)},
+                                        {"batch",
+                                         {{"window_tokens", plan.window},
+                                          {"micro_batches", plan.micro_batches},
+                                          {"max_tokens", plan.max_tokens},
+                                          {"step_tokens_mean", plan.step_tokens}}},
+                                        {"step_seconds", plan.step_seconds},
+                                        {"step_spread", plan.step_spread},
+                                        {"tokens_per_second", plan.tokens_per_second},
+                                        {"bytes_by_tier", plan.bytes_by_tier},
+                                        {"memory",
+                                         {{"by_part_bytes", plan.memory_by_part},
+                                          {"gpu_bytes", plan.memory_bytes},
+                                          {"headroom_bytes", plan.headroom_bytes}}},
+                                        {"restart_every_steps", plan.restart_every_steps},
+                                        {"replan_when", std::move(triggers)}};
   return value.dump(1) + "\n";
 }
 

@@ -10,8 +10,8 @@ Violations RunPlan::violations() const {
   }
   if (window < 1) found.push_back("window_tokens: must be 1 or more");
   if (micro_batches < 1 || micro_batches % choice.dims.dp != 0) {
-    found.push_back("micro_batches = " + std::to_string(micro_batches) + ": must be a multiple of dp = " +
-                    std::to_string(choice.dims.dp));
+    found.push_back("micro_batches = " + std::to_string(micro_batches) +
+                    ": must be a multiple of dp = " + std::to_string(choice.dims.dp));
   }
   if (!(step_seconds > 0)) found.push_back("step_seconds: must be over 0");
   if (!(tokens_per_second > 0)) found.push_back("tokens_per_second: must be over 0");

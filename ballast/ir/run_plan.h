@@ -29,10 +29,10 @@ struct RunPlan {
   RunChoice choice;
 
   // The batch that the plan is for, and holds to.
-  Tokens window = 0;            // of the stated run
-  int micro_batches = 0;        // of the choice, a step, over all pipelines
-  Tokens max_tokens = 0;        // of a micro-batch
-  Tokens step_tokens = 0;       // predicted mean
+  Tokens window = 0;       // of the stated run
+  int micro_batches = 0;   // of the choice, a step, over all pipelines
+  Tokens max_tokens = 0;   // of a micro-batch
+  Tokens step_tokens = 0;  // predicted mean
 
   Seconds step_seconds = 0;  // predicted mean
   double step_spread = 0;    // standard deviation over the mean: steps of real documents differ
@@ -43,7 +43,8 @@ struct RunPlan {
   Bytes memory_bytes = 0;                       // that a GPU has
   Bytes headroom_bytes = 0;
 
-  // A run may go over to another plan after a step that is a multiple of this one, where a checkpoint is written anyway.
+  // A run may go over to another plan after a step that is a multiple of this one, where a checkpoint is written
+  // anyway.
   std::int64_t restart_every_steps = 0;
   std::vector<ReplanTrigger> triggers;
 

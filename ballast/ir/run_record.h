@@ -85,7 +85,7 @@ struct RunSummary {
   std::optional<double> imbalance_measured;
   std::optional<double> peak_memory_bytes;            // of any step
   std::optional<double> predicted_peak_memory_bytes;  // of the fullest rank
-  std::optional<MeanMax> prediction_error;  // |predicted - measured| / measured, over steps
+  std::optional<MeanMax> prediction_error;            // |predicted - measured| / measured, over steps
   // Documents that the stream gave, that were trained, and what a policy did to some.
   std::int64_t documents_in = 0;
   std::int64_t documents_out = 0;

@@ -36,7 +36,7 @@ const char* operation_of(SpanKind kind) {
 }
 
 struct Evidence {
-  std::array<std::vector<FitSample>, 2> work;  // [pass]
+  std::array<std::vector<FitSample>, 2> work;                                 // [pass]
   std::map<std::string, std::pair<Seconds, Seconds>> measured_and_predicted;  // by operation, and "optimizer"
   std::vector<std::pair<Seconds, Seconds>> steps;                             // measured, predicted
 };
@@ -51,16 +51,16 @@ void add_work(Evidence& evidence, const CalibrationRun& run, const std::map<std:
     if (found == plans.end() || (span.kind != SpanKind::F && span.kind != SpanKind::B)) continue;
     const RankCoordinate at = run.measured.dims.coordinate(span.rank);
     const StepCosts& of_step = costs.at(span.step);
-    const ShareCosts& share = of_step.shares[static_cast<std::size_t>(at.dp)][static_cast<std::size_t>(
-        span.micro_batch)][static_cast<std::size_t>(at.cp)];
+    const ShareCosts& share =
+        of_step.shares[static_cast<std::size_t>(at.dp)][static_cast<std::size_t>(span.micro_batch)]
+                      [static_cast<std::size_t>(at.cp)];
     if (share.tokens == 0) continue;
     const std::size_t pass = span.kind == SpanKind::F ? 0 : 1;
     const auto layers = static_cast<double>(of_step.num_layers(span.stage));
     const bool last = span.stage + 1 == found->second->schedule.num_stages();
-    evidence.work[pass].push_back(
-        {.measured = own[i].busy,
-         .parts = {layers * share.layer[pass] + (span.stage == 0 ? share.embedding[pass] : 0),
-                   layers * share.attention[pass], last ? share.head[pass] : 0}});
+    evidence.work[pass].push_back({.measured = own[i].busy,
+                                   .parts = {layers * share.layer[pass] + (span.stage == 0 ? share.embedding[pass] : 0),
+                                             layers * share.attention[pass], last ? share.head[pass] : 0}});
   }
 }
 

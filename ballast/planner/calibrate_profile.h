@@ -1,5 +1,5 @@
-// Refits a hardware profile from runs that were predicted with it: what `ballast profile` measured alone, at rest, against
-// what the same kernels did in training (requirement W6; the "calibrate").
+// Refits a hardware profile from runs that were predicted with it: what `ballast profile` measured alone, at rest,
+// against what the same kernels did in training (requirement W6; the "calibrate").
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct CalibrationRun {
 };
 
 struct ProfileChange {
-  std::string part;   // "layer forward", "attention backward", "all_gather"
-  double scale = 1;   // times as long as the profile said
+  std::string part;  // "layer forward", "attention backward", "all_gather"
+  double scale = 1;  // times as long as the profile said
   std::int64_t samples = 0;
 };
 

@@ -148,8 +148,10 @@ std::vector<RunChoice> completions(const RunSpec& run, const Frame& frame) {
        or_else<std::string>(plan.mappings, {"tp-cp-pp-dp", "tp-cp-dp-pp", "tp-pp-cp-dp", "tp-dp-cp-pp"})) {
     const MeshOrder order = parse_mesh_order(name).value_or(MeshOrder{});
     std::vector<int> strides;
-    for (const auto& [axis, size] : {std::pair{MeshAxis::tp, base.tp}, {MeshAxis::cp, base.dims.cp},
-                                     {MeshAxis::pp, base.dims.pp}, {MeshAxis::dp, base.dims.dp}}) {
+    for (const auto& [axis, size] : {std::pair{MeshAxis::tp, base.tp},
+                                     {MeshAxis::cp, base.dims.cp},
+                                     {MeshAxis::pp, base.dims.pp},
+                                     {MeshAxis::dp, base.dims.dp}}) {
       strides.push_back(size > 1 ? order.stride(axis, base.dims, base.tp) : 0);
     }
     if (seen.insert(strides).second) mappings.push_back(order);
@@ -196,7 +198,8 @@ std::vector<std::pair<std::string, RunChoice>> single_changes(const RunSpec& run
     found.emplace_back("zero " + text(zero), choice).second.zero = zero;
   }
   for (const std::string& recompute : or_else<std::string>(run.plan.recompute, {"none", "full"})) {
-    if (recompute != choice.recompute) found.emplace_back("recompute " + recompute, choice).second.recompute = recompute;
+    if (recompute != choice.recompute)
+      found.emplace_back("recompute " + recompute, choice).second.recompute = recompute;
   }
   return found;
 }

@@ -77,13 +77,12 @@ RunPlan make_run_plan(const RunSubject& subject, const RunPlanning& planning) {
                .restart_every_steps = std::max(1, run.training.checkpoint_every),
                .triggers = {}};
   for (const auto& [name, bytes] : parts.named()) plan.memory_by_part[name] = bytes;
-  plan.triggers = {
-      {"measured over predicted step_seconds, mean of 20 steps", 1 + kSlowerShare,
-       "the machine is not what the plan was made for; `ballast diagnose` says which rank"},
-      {"mean squared document length over that of the plan's sample", 1 + kDriftShare,
-       "attention is quadratic: the data has changed, and with it what balances it"},
-      {"free over all memory of a GPU", kLeastHeadroomShare, "the next long micro-batch may not fit"},
-      {"GPUs of the run", static_cast<double>(plan.gpus), "degrees multiply to this number and no other"}};
+  plan.triggers = {{"measured over predicted step_seconds, mean of 20 steps", 1 + kSlowerShare,
+                    "the machine is not what the plan was made for; `ballast diagnose` says which rank"},
+                   {"mean squared document length over that of the plan's sample", 1 + kDriftShare,
+                    "attention is quadratic: the data has changed, and with it what balances it"},
+                   {"free over all memory of a GPU", kLeastHeadroomShare, "the next long micro-batch may not fit"},
+                   {"GPUs of the run", static_cast<double>(plan.gpus), "degrees multiply to this number and no other"}};
   return plan;
 }
 

@@ -54,8 +54,8 @@ std::vector<std::vector<std::size_t>> assign_contiguous(std::size_t count, int p
 std::vector<std::vector<std::size_t>> order_micro_batches(const std::vector<Seconds>& seconds,
                                                           const StepPlanSettings& settings, const Schedule& schedule) {
   const bool balanced = settings.assignment == PipelineAssignment::balanced;
-  std::vector<std::vector<std::size_t>> assigned = balanced ? assign_balanced(seconds, settings.dims.dp)
-                                                            : assign_contiguous(seconds.size(), settings.dims.dp);
+  std::vector<std::vector<std::size_t>> assigned =
+      balanced ? assign_balanced(seconds, settings.dims.dp) : assign_contiguous(seconds.size(), settings.dims.dp);
   if (!balanced) return assigned;
   for (std::vector<std::size_t>& of_pipeline : assigned) {
     std::vector<Seconds> own;

@@ -34,8 +34,8 @@ StepPlanSettings step_plan_settings(const RunSpec& run);
 // UserError for an unknown schedule or sharding and for a step without micro-batches.
 StepPlan make_step_plan(const PackedStep& packed, const StepPlanSettings& settings, const CostModel& cost);
 
-// Which micro-batches each pipeline runs, in the order in which it runs them: places in `seconds`, their predicted times.
-// REQUIRES: dp divides their number; `schedule` is of one pipeline.
+// Which micro-batches each pipeline runs, in the order in which it runs them: places in `seconds`, their predicted
+// times. REQUIRES: dp divides their number; `schedule` is of one pipeline.
 std::vector<std::vector<std::size_t>> order_micro_batches(const std::vector<Seconds>& seconds,
                                                           const StepPlanSettings& settings, const Schedule& schedule);
 

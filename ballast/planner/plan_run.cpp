@@ -13,7 +13,7 @@ namespace ballast {
 
 namespace {
 
-constexpr int kSkippedSteps = 12;        // in which packers that hold documents back fill up
+constexpr int kSkippedSteps = 12;          // in which packers that hold documents back fill up
 constexpr std::size_t kKeptOfDegrees = 2;  // so that a ranking shows more than one set of degrees
 constexpr std::int64_t kSampleSteps = 60;  // that wlb's queues are tuned on
 
@@ -35,8 +35,8 @@ RankedCandidate summarize(const RunChoice& choice, const std::vector<StepEstimat
   found.imbalance = imbalance / count;
   found.step_seconds = seconds / count;
   found.tokens_per_second = tokens / seconds;
-  found.step_spread = std::sqrt(std::max(0.0, squares / count - found.step_seconds * found.step_seconds)) /
-                      found.step_seconds;
+  found.step_spread =
+      std::sqrt(std::max(0.0, squares / count - found.step_seconds * found.step_seconds)) / found.step_seconds;
   found.bubble_share /= count;
   found.exposed_communication_share /= count;
   return found;
@@ -200,8 +200,8 @@ class Search {
     for (const auto& [what, choice] : single_changes(subject_.run, best)) {
       const RunSpec run = with_choice(subject_.run, choice);
       Variation variation{.what = what, .choice = choice};
-      variation.missing_bytes = std::max<Bytes>(
-          0, peak_memory(run, estimator_.schedule(choice)) - subject_.cluster.memory_bytes);
+      variation.missing_bytes =
+          std::max<Bytes>(0, peak_memory(run, estimator_.schedule(choice)) - subject_.cluster.memory_bytes);
       const auto steps = estimator_.estimate(choice, subject_.run.plan.final_steps);
       variation.tokens_per_second = summarize(choice, steps, 0).tokens_per_second;
       planning_.variations.push_back(variation);
@@ -243,8 +243,8 @@ class Search {
     std::vector<RankedCandidate> leaders = all_leaders();
     leaders.resize(std::min(leaders.size(), static_cast<std::size_t>(plan.keep)));
     for (const RankedCandidate& leader : leaders) {
-      planning_.ranked.push_back(summarize(leader.choice, estimator_.estimate(leader.choice, plan.final_steps),
-                                           leader.peak_memory_bytes));
+      planning_.ranked.push_back(
+          summarize(leader.choice, estimator_.estimate(leader.choice, plan.final_steps), leader.peak_memory_bytes));
     }
     const auto others = static_cast<std::int64_t>(planning_.simulated.size() - planning_.ranked.size());
     planning_.rejected.count += others;

@@ -37,11 +37,11 @@ struct DegreesVerdict {
   int tp = 1;
   std::int64_t choices = 0;
   std::int64_t fit = 0;
-  Bytes least_missing_bytes = 0;      // of those that do not fit, where none fits
-  RunChoice best;                     // by simulation where simulated, else by bound; where one fits
+  Bytes least_missing_bytes = 0;  // of those that do not fit, where none fits
+  RunChoice best;                 // by simulation where simulated, else by bound; where one fits
   bool simulated = false;
-  double tokens_per_second = 0;       // simulated, or what the best cannot exceed
-  Bytes peak_memory_bytes = 0;        // of the best
+  double tokens_per_second = 0;  // simulated, or what the best cannot exceed
+  Bytes peak_memory_bytes = 0;   // of the best
 };
 
 // The best candidate with one thing changed: what that thing is worth.
@@ -73,7 +73,6 @@ Bytes peak_memory(const RunSpec& run, const Schedule& schedule, MemoryParts* wor
 // `progress(done, best)`, where given, is called now and then with the choices dealt with.
 // Throws UserError where run.plan asks for what the model or cluster cannot be (naming key and value), or the workload
 // ends before the steps are simulated. REQUIRES: run.plan.gpus is 1 or more.
-RunPlanning plan_run(const RunSubject& subject,
-                     const std::function<void(std::int64_t, double)>& progress = nullptr);
+RunPlanning plan_run(const RunSubject& subject, const std::function<void(std::int64_t, double)>& progress = nullptr);
 
 }  // namespace ballast

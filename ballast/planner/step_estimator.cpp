@@ -35,9 +35,7 @@ std::string schedule_key(const RunChoice& choice, int micro_batches) {
 
 }  // namespace
 
-ClusterMesh mesh_of(const RunChoice& choice) {
-  return {.dims = choice.dims, .tp = choice.tp, .order = choice.mapping};
-}
+ClusterMesh mesh_of(const RunChoice& choice) { return {.dims = choice.dims, .tp = choice.tp, .order = choice.mapping}; }
 
 struct StepEstimator::Packed {
   std::string key;
@@ -116,7 +114,8 @@ const Schedule& StepEstimator::schedule(const RunChoice& choice) {
 
 // Documents weigh alike wherever their tensor parallel group is of this size and inside a node.
 StepEstimator::Packed& StepEstimator::packed(const RunChoice& choice, int steps) {
-  const std::string name = key({choice.packer, text(choice.windows), text(choice.tp), text(choice.mapping.stride(MeshAxis::tp, choice.dims, choice.tp))});
+  const std::string name = key({choice.packer, text(choice.windows), text(choice.tp),
+                                text(choice.mapping.stride(MeshAxis::tp, choice.dims, choice.tp))});
   std::unique_ptr<Packed>& found = packed_[name];
   if (!found) {
     const RunSpec run = with_choice(subject_.run, choice);
@@ -125,7 +124,8 @@ StepEstimator::Packed& StepEstimator::packed(const RunChoice& choice, int steps)
     found->cost = cluster_cost(choice);
     found->documents = std::make_unique<DocumentStream>(
         subject_.lengths, subject_.domains,
-        StreamOrder{.shuffle = run.shuffle, .seed = run.seed, .num_epochs = run.epochs, .num_documents = run.documents});
+        StreamOrder{
+            .shuffle = run.shuffle, .seed = run.seed, .num_epochs = run.epochs, .num_documents = run.documents});
     found->stream = std::make_unique<PackedStream>(run.packing, *found->cost,
                                                    [documents = found->documents.get()] { return documents->next(); });
     for (int step = 0; step < skip_; ++step) found->stream->next();
@@ -158,8 +158,7 @@ StepEstimator::Shards& StepEstimator::shards(const RunChoice& choice, int steps)
   while (static_cast<int>(found->shares.size()) < steps) {
     auto& of_step = found->shares.emplace_back();
     for (const MicroBatch& micro_batch : from.steps[found->shares.size() - 1].micro_batches) {
-      const ShardPlan shard =
-          make_shard_plan(choice.sharding, micro_batch.cu_seqlens(), choice.dims.cp, *found->cost);
+      const ShardPlan shard = make_shard_plan(choice.sharding, micro_batch.cu_seqlens(), choice.dims.cp, *found->cost);
       of_step.push_back(share_costs(shard, *found->cost));
     }
     std::array<LeastWork, 2>& least = found->least.emplace_back();
@@ -232,10 +231,10 @@ std::vector<StepEstimate> StepEstimator::estimate(const RunChoice& choice, int s
         price_messages(of_pipeline.back(), choice.dims, *cost);
       }
     }
-    const StepTime time = fast_step(choice.dims, schedule(choice),
-                                    step_costs(choice.dims, stage_layers, std::move(shares), run.model, *cost, settings),
-                                    settings)
-                              .time;
+    const StepTime time =
+        fast_step(choice.dims, schedule(choice),
+                  step_costs(choice.dims, stage_layers, std::move(shares), run.model, *cost, settings), settings)
+            .time;
     found.push_back({.seconds = time.step_seconds(),
                      .tokens = from.steps[static_cast<std::size_t>(step)].num_tokens(),
                      .bubble_share = time.bubble_share,
@@ -269,8 +268,7 @@ Seconds StepEstimator::lower_bound(const RunChoice& choice, int steps) {
     const auto [gathers, scatters] = exchanges.sums[static_cast<std::size_t>(step)];
     const auto [gather, scatter] = exchanges.least[static_cast<std::size_t>(step)];
     const Seconds work = least.work + gathers * (recompute ? 2 : 1) + scatters;
-    const Seconds shortest =
-        least.shortest_forward + least.shortest_backward + gather * (recompute ? 2 : 1) + scatter;
+    const Seconds shortest = least.shortest_forward + least.shortest_backward + gather * (recompute ? 2 : 1) + scatter;
     Seconds bound = 0;
     int layers_before = 0;  // of the first virtual stages of the ranks before
     for (int rank = 0; rank < pp; ++rank) {

@@ -19,9 +19,10 @@ ProgramSettings step_settings(const RunSpec& run, const PredictionOptions& optio
 void predict_step(PlannedStep& step, const RunSpec& run, const CostModel& cost, const PredictionOptions& options) {
   const ProgramSettings settings = step_settings(run, options, step.plan.step);
   if (options.shared_links) {
-    step.predicted = execute_on_shared_links(make_program(step.plan, run.model, cost, settings), *options.shared_links,
-                                             "predicted");
-    step.fast = {.time = analyze(step.predicted).at(0), .events = static_cast<std::int64_t>(step.predicted.spans.size())};
+    step.predicted =
+        execute_on_shared_links(make_program(step.plan, run.model, cost, settings), *options.shared_links, "predicted");
+    step.fast = {.time = analyze(step.predicted).at(0),
+                 .events = static_cast<std::int64_t>(step.predicted.spans.size())};
   } else {
     if (options.timelines) step.predicted = predict(step.plan, run.model, cost, settings);
     step.fast = fast_step(step.plan, run.model, cost, settings);

@@ -30,9 +30,9 @@ struct PlannedStep {
 
 struct PredictionOptions {
   bool timelines = true;
-  std::vector<Axis> network_axes = {};  // that leave the node, for slow network cards (step_costs.h)
+  std::vector<Axis> network_axes = {};         // that leave the node, for slow network cards (step_costs.h)
   std::optional<LinkTiers> shared_links = {};  // transfers that overlap share them (shared_links.h): needs timelines
-  Seconds checkpoint_seconds = 0;       // of steps that write one ([training] checkpoint_every)
+  Seconds checkpoint_seconds = 0;              // of steps that write one ([training] checkpoint_every)
 };
 
 // Of step `step` of a run.
@@ -44,7 +44,8 @@ void predict_step(PlannedStep& step, const RunSpec& run, const CostModel& cost, 
 class StepStream {
  public:
   // `cost` must outlive the stream. Throws UserError as make_packer does. REQUIRES: the run has no violations.
-  StepStream(const RunSpec& run, const CostModel& cost, DocumentStream documents, const PredictionOptions& options = {});
+  StepStream(const RunSpec& run, const CostModel& cost, DocumentStream documents,
+             const PredictionOptions& options = {});
   StepStream(const StepStream&) = delete;
   StepStream& operator=(const StepStream&) = delete;
 

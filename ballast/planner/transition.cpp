@@ -78,14 +78,14 @@ TransitionAnswer decide_transition(const TransitionQuestion& question) {
   const std::string saving = seconds_text(answer.saved_a_step) + " a step";
   const std::string left = std::to_string(question.steps_left) + " steps left";
   if (answer.sure_saved_a_step <= 0) {
-    answer.why = mean > 0 ? "stay: a saving of " + saving + " over " + std::to_string(pairs) +
-                                " steps is within their noise"
-                          : "stay: the other plan is no faster";
+    answer.why = mean > 0
+                     ? "stay: a saving of " + saving + " over " + std::to_string(pairs) + " steps is within their noise"
+                     : "stay: the other plan is no faster";
     return answer;
   }
-  answer.why = std::string(answer.change ? "change" : "stay") + ": at least " +
-               seconds_text(answer.sure_saved_a_step) + " a step surely saved, " + seconds_text(answer.saved_in_all) +
-               " over " + left + ", against " + seconds_text(answer.needed) + " that a change must be worth";
+  answer.why = std::string(answer.change ? "change" : "stay") + ": at least " + seconds_text(answer.sure_saved_a_step) +
+               " a step surely saved, " + seconds_text(answer.saved_in_all) + " over " + left + ", against " +
+               seconds_text(answer.needed) + " that a change must be worth";
   return answer;
 }
 

@@ -25,12 +25,12 @@ inline constexpr double kTransitionMargin = 1.5;
 
 struct TransitionAnswer {
   bool change = false;
-  Seconds saved_a_step = 0;      // mean over the pairs
+  Seconds saved_a_step = 0;       // mean over the pairs
   Seconds sure_saved_a_step = 0;  // the least that the test leaves open at its level; below 0: none
-  double p_value = 1;            // of a mean saving this large, were there none
-  Seconds saved_in_all = 0;      // steps left x sure saving
-  Seconds needed = 0;            // margin x cost
-  std::string why;               // one sentence, with the figures
+  double p_value = 1;             // of a mean saving this large, were there none
+  Seconds saved_in_all = 0;       // steps left x sure saving
+  Seconds needed = 0;             // margin x cost
+  std::string why;                // one sentence, with the figures
 };
 
 // REQUIRES: as many running as proposed.

@@ -21,8 +21,8 @@ class Step final {
     for (int dp = 0; dp < dims_.dp; ++dp) {
       for (int pp = 0; pp < dims_.pp; ++pp) {
         const auto p = static_cast<std::size_t>(pp);
-        columns_.emplace_back(dims, schedule, settings, costs, transfers_[p], RankCoordinate{.dp = dp, .pp = pp}, background_[p],
-                              totals_);
+        columns_.emplace_back(dims, schedule, settings, costs, transfers_[p], RankCoordinate{.dp = dp, .pp = pp},
+                              background_[p], totals_);
       }
     }
     micro_batches_ = static_cast<std::size_t>(schedule.num_micro_batches);
@@ -42,8 +42,8 @@ class Step final {
     }
     for (const StepColumn& column : columns_) {
       if (column.finished()) continue;
-      throw RunError("the step never finishes: rank " +
-                     std::to_string(column.first_rank()) + " waits at " + column.waits_at());
+      throw RunError("the step never finishes: rank " + std::to_string(column.first_rank()) + " waits at " +
+                     column.waits_at());
     }
     close();
     return result();
@@ -52,8 +52,7 @@ class Step final {
  private:
   class Neighbours final : public ColumnNeighbours {
    public:
-    Neighbours(Step& step, std::size_t at)
-        : step_(step), at_(at), dp_(at / static_cast<std::size_t>(step.dims_.pp)) {}
+    Neighbours(Step& step, std::size_t at) : step_(step), at_(at), dp_(at / static_cast<std::size_t>(step.dims_.pp)) {}
 
     std::vector<Seconds>& mailbox(const Action& action) override {
       // By the sender's stage.

@@ -187,13 +187,13 @@ class Run {
   const double failure_rate_;  // a second
   Seconds now_ = 0;
   Seconds next_failure_ = kNever;
-  bool failed_ = false;           // what ended the last pass() early: a failure, or else the horizon
-  std::int64_t at_ = 0;           // steps done
-  std::int64_t saved_at_ = 0;     // as of the last whole checkpoint
-  std::int64_t writing_at_ = 0;   // of the checkpoint being written
-  double writing_ = 0;            // bytes of it still to be written
-  Pending pending_;               // held by the checkpoint being written
-  Pending unwritten_;             // held by none
+  bool failed_ = false;          // what ended the last pass() early: a failure, or else the horizon
+  std::int64_t at_ = 0;          // steps done
+  std::int64_t saved_at_ = 0;    // as of the last whole checkpoint
+  std::int64_t writing_at_ = 0;  // of the checkpoint being written
+  double writing_ = 0;           // bytes of it still to be written
+  Pending pending_;              // held by the checkpoint being written
+  Pending unwritten_;            // held by none
   Goodput result_;
 };
 

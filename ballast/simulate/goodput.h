@@ -1,6 +1,6 @@
 // What a run gets done in a time, with failures, checkpoints and a store that both checkpoints and documents need
-// (requirement L12): goodput is the tokens that count over those that undisturbed steps would have trained. A run of steps
-// is played through event by event; nothing is a formula, so that Young's rule can be held against it.
+// (requirement L12): goodput is the tokens that count over those that undisturbed steps would have trained. A run of
+// steps is played through event by event; nothing is a formula, so that Young's rule can be held against it.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct Goodput {
   Seconds lost = 0;                   // work since the last checkpoint, when something failed
   Seconds restarts = 0;               // detection, restart, reading the checkpoint
   double failures = 0;
-  double tokens = 0;                  // that count
+  double tokens = 0;  // that count
 
   double share() const;  // useful over all
 };

@@ -96,9 +96,9 @@ class RankProgram {
   void post_slot(SpanKind kind, int stage, int slot, int transfer) {
     const auto& of_kind = kind == SpanKind::UNSHARD ? costs_.unshard : costs_.reshard;
     const auto [bytes, seconds] = of_kind[static_cast<std::size_t>(stage)][static_cast<std::size_t>(slot)];
-    ops_.push_back(post(
-        {.kind = kind, .stage = stage, .layer = first_layer(stage) + slot, .bytes = bytes, .axis = Axis::dp_cp},
-        seconds * costs_.factor(Axis::dp_cp, rank_), handle_of(transfer, slot)));
+    ops_.push_back(
+        post({.kind = kind, .stage = stage, .layer = first_layer(stage) + slot, .bytes = bytes, .axis = Axis::dp_cp},
+             seconds * costs_.factor(Axis::dp_cp, rank_), handle_of(transfer, slot)));
   }
 
   void add(const Action& action) {
@@ -190,9 +190,9 @@ class RankProgram {
     peer.pp = plan_.schedule.rank_of_stage(other_stage);
     const int peer_rank = plan_.dims.rank(peer);
     // The transfer counts where it ends.
-    const Seconds seconds = is_receive(kind) ? share.message * std::max(costs_.factor(Axis::pp, rank_),
-                                                                        costs_.factor(Axis::pp, peer_rank))
-                                             : 0;
+    const Seconds seconds =
+        is_receive(kind) ? share.message * std::max(costs_.factor(Axis::pp, rank_), costs_.factor(Axis::pp, peer_rank))
+                         : 0;
     ops_.push_back(communicate({.kind = kind,
                                 .stage = stage,
                                 .micro_batch = m,

@@ -2,11 +2,11 @@
 // model, run by the engine.
 //
 // Of a step: CONTROL (agreement on the plan), LOAD, the actions of the schedule, REDUCE_GRAD, REDUCE_TIED where the
-// head is tied, REDUCE_NORM, OPTIMIZER, CHECKPOINT where one is due. Of an F: embedding on the first stage; of every layer its linear part, the
-// all-gather of keys and values over cp, the rank's attention blocks; the head on the last stage. A B runs the same
-// backwards, with REDUCE_KV in place of the gather. With tensor parallelism every layer's linear part has its
-// EXCHANGE_TP; with ZeRO weights are gathered and gradients scattered in the background (zero.h), in place of
-// REDUCE_GRAD. Reading tokens costs nothing here. Ranks without tokens join with no work.
+// head is tied, REDUCE_NORM, OPTIMIZER, CHECKPOINT where one is due. Of an F: embedding on the first stage; of every
+// layer its linear part, the all-gather of keys and values over cp, the rank's attention blocks; the head on the last
+// stage. A B runs the same backwards, with REDUCE_KV in place of the gather. With tensor parallelism every layer's
+// linear part has its EXCHANGE_TP; with ZeRO weights are gathered and gradients scattered in the background (zero.h),
+// in place of REDUCE_GRAD. Reading tokens costs nothing here. Ranks without tokens join with no work.
 #pragma once
 
 #include "ballast/cost/cost_model.h"

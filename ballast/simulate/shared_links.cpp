@@ -40,9 +40,7 @@ struct Event {
   int rank = -1;           // goes on; or
   std::int64_t flow = -1;  // ends, if its version still is
   std::int64_t version = 0;
-  bool operator>(const Event& other) const {
-    return std::tie(time, order) > std::tie(other.time, other.order);
-  }
+  bool operator>(const Event& other) const { return std::tie(time, order) > std::tie(other.time, other.order); }
 };
 
 struct RankState {
@@ -170,11 +168,7 @@ class SharedEngine {
     if (const auto tier = tiers_.find(Axis::pp); tier != tiers_.end()) {
       links = {{rank, tier->second, false}, {op.label.peer, tier->second, true}};
     }
-    start({.links = links,
-           .remaining = op.seconds,
-           .kind = Flow::Kind::receive,
-           .ops = {{rank, &op}},
-           .group = {}});
+    start({.links = links, .remaining = op.seconds, .kind = Flow::Kind::receive, .ops = {{rank, &op}}, .group = {}});
   }
 
   void meet(int rank, const Op& op) {
@@ -323,7 +317,7 @@ class SharedEngine {
   std::int64_t next_flow_ = 0;
   std::map<std::int64_t, Flow> flows_;
   std::map<Link, std::set<std::int64_t>> on_link_;
-  std::map<MessageKey, std::deque<Seconds>> messages_;             // sent and not received
+  std::map<MessageKey, std::deque<Seconds>> messages_;  // sent and not received
   std::map<GroupKey, Gathering> meetings_;
   std::map<GroupKey, Gathering> postings_;
   std::map<std::pair<Axis, int>, std::int64_t> next_background_;  // by axis and first member: the one to start next

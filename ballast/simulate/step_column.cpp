@@ -155,8 +155,8 @@ void StepColumn::post(SpanKind kind, int stage, int slot, int handle, ColumnNeig
   of_handle.resize(static_cast<std::size_t>(costs_.num_slots(stage)));
   of_handle[static_cast<std::size_t>(slot)] = num_posted_;
   bool last = false;
-  const Seconds held = background_.post(num_posted_++, *std::max_element(clocks_.begin(), clocks_.end()),
-                                        seconds * dp_cp_factor_, last);
+  const Seconds held =
+      background_.post(num_posted_++, *std::max_element(clocks_.begin(), clocks_.end()), seconds * dp_cp_factor_, last);
   if (!last) return;
   const int ranks = dims_.dp * dims_.cp;
   totals_.add(kind, held * ranks);

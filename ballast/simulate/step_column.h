@@ -1,5 +1,5 @@
-// One column of a step's mesh: the context parallel ranks of one pipeline rank of one pipeline. They take the same actions
-// and meet in every layer, so they are advanced together, as an array of clocks (fast_step.h).
+// One column of a step's mesh: the context parallel ranks of one pipeline rank of one pipeline. They take the same
+// actions and meet in every layer, so they are advanced together, as an array of clocks (fast_step.h).
 #pragma once
 
 #include <array>
@@ -77,8 +77,8 @@ class StepColumn {
  public:
   // All references outlive the column. `transfers`: of this pipeline rank's actions.
   StepColumn(const ParallelDims& dims, const Schedule& schedule, const ProgramSettings& settings,
-             const StepCosts& costs, const ZeroTransfers& transfers, RankCoordinate at,
-             BackgroundTransfers& background, StepTotals& totals);
+             const StepCosts& costs, const ZeroTransfers& transfers, RankCoordinate at, BackgroundTransfers& background,
+             StepTotals& totals);
 
   // Goes through the schedule as far as it can; finished() once it is through.
   void run(ColumnNeighbours& neighbours);

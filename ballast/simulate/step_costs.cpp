@@ -21,8 +21,8 @@ Bytes kv_gradient_bytes(const ModelSpec& model, const ProgramSettings& settings)
 
 class Pricing {
  public:
-  Pricing(const ParallelDims& dims, const std::vector<int>& stage_layers, const ModelSpec& model,
-          const CostModel& cost, const ProgramSettings& settings)
+  Pricing(const ParallelDims& dims, const std::vector<int>& stage_layers, const ModelSpec& model, const CostModel& cost,
+          const ProgramSettings& settings)
       : dims_(dims),
         stage_layers_(stage_layers),
         model_(model),
@@ -40,22 +40,21 @@ class Pricing {
     const std::int64_t parameters = (layers > 0 ? model_.layer_parameters() : 0) + (carries ? besides : 0);
     const Bytes bytes =
         parameters / settings_.tensor_parallel * (gathers ? settings_.weight_bytes : settings_.gradient_bytes);
-    return {gathers ? bytes / replicas_ * (replicas_ - 1) : bytes - bytes / replicas_,
-            cost_.collective(gathers ? Collective::all_gather : Collective::reduce_scatter, Axis::dp_cp, replicas_,
-                             bytes)};
+    return {
+        gathers ? bytes / replicas_ * (replicas_ - 1) : bytes - bytes / replicas_,
+        cost_.collective(gathers ? Collective::all_gather : Collective::reduce_scatter, Axis::dp_cp, replicas_, bytes)};
   }
 
   ClosingCosts closing(int pp) const {
-    const std::int64_t parameters =
-        rank_parameters(model_, stage_layers_, pp, dims_.pp) / settings_.tensor_parallel;
+    const std::int64_t parameters = rank_parameters(model_, stage_layers_, pp, dims_.pp) / settings_.tensor_parallel;
     ClosingCosts costs{.holds_tied = model_.tied_head && (pp == 0 || pp == dims_.pp - 1),
                        .reduce_tied = {},
                        .reduce_gradients = {},
                        .optimizer = cost_.optimizer(settings_.zero > 0 ? parameters / replicas_ : parameters)};
     if (costs.holds_tied) {
-      costs.reduce_tied = all_reduce(
-          Axis::tied, dims_.pp > 1 ? 2 : 1,
-          model_.embedding_parameters() / settings_.tensor_parallel * settings_.gradient_bytes);
+      costs.reduce_tied =
+          all_reduce(Axis::tied, dims_.pp > 1 ? 2 : 1,
+                     model_.embedding_parameters() / settings_.tensor_parallel * settings_.gradient_bytes);
     }
     if (settings_.zero == 0) {
       costs.reduce_gradients = all_reduce(Axis::dp_cp, replicas_, parameters * settings_.gradient_bytes);
@@ -82,12 +81,12 @@ ProgramSettings program_settings(const RunSpec& run) {
   // Gradients are accumulated in float32 even where the model computes in bfloat16.
   const bool wide = run.training.precision == Precision::float64;
   ProgramSettings settings{.gradient_bytes = wide ? 8 : 4,
-          .weight_bytes = wide                                            ? 8
-                          : run.training.precision == Precision::bfloat16 ? 2
-                                                                          : 4,
-          .tensor_parallel = run.tensor_parallel,
-          .zero = run.zero,
-          .recompute = run.recompute == "full"};
+                           .weight_bytes = wide                                            ? 8
+                                           : run.training.precision == Precision::bfloat16 ? 2
+                                                                                           : 4,
+                           .tensor_parallel = run.tensor_parallel,
+                           .zero = run.zero,
+                           .recompute = run.recompute == "full"};
   if (const auto& launch = run.software.layer_launch_seconds; !launch.empty()) {
     settings.layer_launch = {launch[0], launch[1]};
   }

@@ -20,15 +20,15 @@ struct SlowRank {
 };
 
 struct ProgramSettings {
-  Bytes gradient_bytes = 4;              // of a number of a gradient
-  Bytes weight_bytes = 4;                // of a weight
-  int tensor_parallel = 1;               // GPUs that stand as one rank and share out its parameters
-  int zero = 0;                          // ZeRO stage over dp x cp
-  bool recompute = false;                // a layer's forward once more before its backward
+  Bytes gradient_bytes = 4;  // of a number of a gradient
+  Bytes weight_bytes = 4;    // of a weight
+  int tensor_parallel = 1;   // GPUs that stand as one rank and share out its parameters
+  int zero = 0;              // ZeRO stage over dp x cp
+  bool recompute = false;    // a layer's forward once more before its backward
   std::vector<SlowRank> slow_ranks = {};
-  std::vector<Axis> network_axes = {};   // whose groups leave the node
+  std::vector<Axis> network_axes = {};       // whose groups leave the node
   std::array<Seconds, 2> layer_launch = {};  // a layer takes no less, forward and backward
-  Seconds checkpoint_seconds = 0;        // that every rank writes at the end of the step; 0: none is due
+  Seconds checkpoint_seconds = 0;            // that every rank writes at the end of the step; 0: none is due
 };
 
 ProgramSettings program_settings(const RunSpec& run);

@@ -12,10 +12,10 @@ namespace ballast {
 
 // How GPUs that are no nearer to each other than this exchange data.
 struct FabricTier {
-  std::string name;             // "nvlink", "infiniband", "spine"
-  int gpus = 0;                 // that it joins: 8 of a node, 3,072 of a pod; 0, of the last tier: all
-  double bytes_per_second = 0;  // one GPU, one way, large messages, all GPUs of the tier at once
-  Seconds latency = 0;          // of a message from one GPU to the next
+  std::string name;                // "nvlink", "infiniband", "spine"
+  int gpus = 0;                    // that it joins: 8 of a node, 3,072 of a pod; 0, of the last tier: all
+  double bytes_per_second = 0;     // one GPU, one way, large messages, all GPUs of the tier at once
+  Seconds latency = 0;             // of a message from one GPU to the next
   double other_tenants_share = 0;  // of the bandwidth, that others take
 
   double available_bytes_per_second() const { return bytes_per_second * (1 - other_tenants_share); }

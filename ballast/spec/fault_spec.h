@@ -19,10 +19,10 @@ struct FaultSpec {
 
 // One store that all ranks write checkpoints to and read documents from.
 struct StorageSpec {
-  double bytes_per_second = 0;         // of all ranks together; 0: it costs nothing
-  double gpu_bytes_per_second = 0;     // of one GPU; 0: only the store bounds it
-  bool background_checkpoints = false; // written beside the next steps, from a copy
-  double loader_bytes_per_token = 4;   // read for every token trained
+  double bytes_per_second = 0;          // of all ranks together; 0: it costs nothing
+  double gpu_bytes_per_second = 0;      // of one GPU; 0: only the store bounds it
+  bool background_checkpoints = false;  // written beside the next steps, from a copy
+  double loader_bytes_per_token = 4;    // read for every token trained
   Violations violations() const;
   bool operator==(const StorageSpec&) const = default;
 };

@@ -1,5 +1,5 @@
-// Which GPU has which place in the mesh of tensor, context, pipeline and data parallel ranks: the order of the axes from
-// the inside out (requirement L5). The axis named first has its ranks side by side.
+// Which GPU has which place in the mesh of tensor, context, pipeline and data parallel ranks: the order of the axes
+// from the inside out (requirement L5). The axis named first has its ranks side by side.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ struct MeshOrder {
   bool operator==(const MeshOrder&) const = default;
 };
 
-std::string to_string(const MeshOrder& order);                   // "tp-cp-pp-dp"
+std::string to_string(const MeshOrder& order);                     // "tp-cp-pp-dp"
 std::optional<MeshOrder> parse_mesh_order(std::string_view text);  // nothing where it does not name each axis once
 
 }  // namespace ballast

@@ -31,8 +31,9 @@ Violations PlanSpec::violations() const {
   }
   for (const std::string& mapping : mappings) {
     if (!parse_mesh_order(mapping)) {
-      found.push_back("mappings names \"" + mapping + "\": must name tp, cp, pp and dp from the inside out, such as \"" +
-                      to_string(MeshOrder{}) + "\"");
+      found.push_back("mappings names \"" + mapping +
+                      "\": must name tp, cp, pp and dp from the inside out, such as \"" + to_string(MeshOrder{}) +
+                      "\"");
     }
   }
   if (steps < 1 || final_steps < steps) found.push_back("steps: must be 1 or more, and final_steps no fewer");

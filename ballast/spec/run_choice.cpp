@@ -38,8 +38,8 @@ RunSpec with_choice(RunSpec run, const RunChoice& choice) {
   packing.window *= choice.windows;
   packing.micro_batches /= choice.windows;
   if (packing.variable_length()) {
-    packing.max_tokens = packing.max_tokens > 0 ? packing.max_tokens * choice.windows
-                                                : packing.window + packing.window / 4;
+    packing.max_tokens =
+        packing.max_tokens > 0 ? packing.max_tokens * choice.windows : packing.window + packing.window / 4;
   } else {
     packing.max_tokens = 0;
     packing.token_swing = 0;

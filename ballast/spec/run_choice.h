@@ -27,11 +27,10 @@ std::string to_string(const RunChoice& choice);
 // The choice that a run states.
 RunChoice choice_of(const RunSpec& run);
 
-// `run` with the choice made. Its window grows to the micro-batch's windows and its micro-batches become fewer, so that a
-// step holds as many tokens, and with it the thresholds of wlb's queues; bounds and queues of packers that the choice has
-// none for are dropped; where no cap of a micro-batch is stated, packers of variable length get a quarter more than its
-// windows. Queues are not tuned any more.
-// REQUIRES: choice.windows divides the run's micro-batches.
+// `run` with the choice made. Its window grows to the micro-batch's windows and its micro-batches become fewer, so that
+// a step holds as many tokens, and with it the thresholds of wlb's queues; bounds and queues of packers that the choice
+// has none for are dropped; where no cap of a micro-batch is stated, packers of variable length get a quarter more than
+// its windows. Queues are not tuned any more. REQUIRES: choice.windows divides the run's micro-batches.
 RunSpec with_choice(RunSpec run, const RunChoice& choice);
 
 }  // namespace ballast

@@ -97,8 +97,8 @@ Violations RunSpec::violations() const {
                     text(model.num_heads) + " and ffn_dim = " + text(model.ffn_dim));
   }
   if (!parse_mesh_order(mapping)) {
-    found.push_back("[parallel] mapping = \"" + mapping + "\": must name tp, cp, pp and dp from the inside out, such as \"" +
-                    to_string(MeshOrder{}) + "\"");
+    found.push_back("[parallel] mapping = \"" + mapping +
+                    "\": must name tp, cp, pp and dp from the inside out, such as \"" + to_string(MeshOrder{}) + "\"");
   }
   add("faults", faults.violations(parallel.world_size() * std::max(1, tensor_parallel)));
   add("storage", storage.violations());

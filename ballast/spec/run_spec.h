@@ -83,25 +83,25 @@ struct LaunchSpec {
 };
 
 struct RunSpec {
-  std::string folder;                 // [run] folder: where metrics, timeline and checkpoints go
-  std::uint64_t seed = 1;             // [run] seed: weights and order of documents
-  std::string corpus;                 // [corpus] path, a folder made by `ballast corpus build`
-  bool shuffle = true;                // [corpus] shuffle documents every epoch
-  std::int64_t epochs = 0;            // [corpus] how often each document comes; 0: for ever
-  std::int64_t documents = 0;         // [corpus] only so many, the first of epoch 0; 0: all
-  ModelSpec model;                    // [model]
-  ParallelDims parallel;              // [parallel]
-  int tensor_parallel = 1;            // [parallel] tp: GPUs that stand as one rank of the mesh
-  bool overlap_tp = false;            // [parallel] overlap_tp: tensor exchanges beside matrix products
-  int zero = 0;                       // [parallel] zero: ZeRO stage over dp x cp; 0: all replicated
-  std::string recompute = "none";     // [parallel] recompute: of activations in backward: none, full
+  std::string folder;                   // [run] folder: where metrics, timeline and checkpoints go
+  std::uint64_t seed = 1;               // [run] seed: weights and order of documents
+  std::string corpus;                   // [corpus] path, a folder made by `ballast corpus build`
+  bool shuffle = true;                  // [corpus] shuffle documents every epoch
+  std::int64_t epochs = 0;              // [corpus] how often each document comes; 0: for ever
+  std::int64_t documents = 0;           // [corpus] only so many, the first of epoch 0; 0: all
+  ModelSpec model;                      // [model]
+  ParallelDims parallel;                // [parallel]
+  int tensor_parallel = 1;              // [parallel] tp: GPUs that stand as one rank of the mesh
+  bool overlap_tp = false;              // [parallel] overlap_tp: tensor exchanges beside matrix products
+  int zero = 0;                         // [parallel] zero: ZeRO stage over dp x cp; 0: all replicated
+  std::string recompute = "none";       // [parallel] recompute: of activations in backward: none, full
   std::string mapping = "tp-cp-pp-dp";  // [parallel] mapping: axes of the mesh over the cluster, inside out
-  std::string cluster;                // [cluster] file: what a simulated run is planned for
-  std::string lengths;                // [workload] lengths: of a simulated run, where no corpus is named
-  ScheduleSpec schedule;              // [schedule]
-  PackingSpec packing;                // [packing]
-  std::string sharding = "adaptive";  // [sharding] strategy
-  std::string profile;                // [cost] profile: file of `ballast profile`; empty: none
+  std::string cluster;                  // [cluster] file: what a simulated run is planned for
+  std::string lengths;                  // [workload] lengths: of a simulated run, where no corpus is named
+  ScheduleSpec schedule;                // [schedule]
+  PackingSpec packing;                  // [packing]
+  std::string sharding = "adaptive";    // [sharding] strategy
+  std::string profile;                  // [cost] profile: file of `ballast profile`; empty: none
   std::optional<std::vector<double>> synthetic_cost;  // [cost] synthetic = [A, B]: A a token, B a squared token
   TrainingSpec training;                              // [training]
   LaunchSpec launch;                                  // [launch]

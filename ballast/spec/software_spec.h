@@ -1,5 +1,5 @@
-// [software]: what a training framework adds to what a device's kernels take. The defaults are those of a framework whose
-// kernels are launched ahead and fused.
+// [software]: what a training framework adds to what a device's kernels take. The defaults are those of a framework
+// whose kernels are launched ahead and fused.
 #pragma once
 
 #include <string>

@@ -66,7 +66,8 @@ TEST(CalibrateProfile, FindsByHowMuchEachPartIsOff) {
 
   const auto cost = make_profile_cost(believed, run.model);
   const auto real_cost = make_profile_cost(real, run.model);
-  CalibrationRun seen{.run = run, .plans = plans(run, *cost), .measured = {.source = "measured", .dims = run.parallel, .spans = {}}};
+  CalibrationRun seen{
+      .run = run, .plans = plans(run, *cost), .measured = {.source = "measured", .dims = run.parallel, .spans = {}}};
   for (const StepPlan& plan : seen.plans) {
     const Timeline step = predict(plan, run.model, *real_cost, program_settings(run));
     seen.measured.spans.insert(seen.measured.spans.end(), step.spans.begin(), step.spans.end());
@@ -90,7 +91,8 @@ TEST(CalibrateProfile, FindsByHowMuchEachPartIsOff) {
 
 TEST(CalibrateProfile, RefusesRunsWithoutAStep) {
   RunSpec run;
-  EXPECT_THROW(calibrate_profile(profile(), {{.run = run, .plans = {}, .measured = {.source = "measured", .dims = {}, .spans = {}}}}),
+  EXPECT_THROW(calibrate_profile(
+                   profile(), {{.run = run, .plans = {}, .measured = {.source = "measured", .dims = {}, .spans = {}}}}),
                UserError);
 }
 

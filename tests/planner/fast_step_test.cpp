@@ -177,8 +177,8 @@ TEST(FastStep, ASlowRankSlowsTheStepAndTheNetworkCardOnlyWhatLeavesTheNode) {
   for (int m = 0; m < 8; ++m) packed.micro_batches.push_back({.documents = {{.length = 100}}});
   ModelSpec model;
   const EverythingCosts cost;
-  const StepPlan plan = make_step_plan(
-      packed, {.dims = {.dp = 2, .pp = 2, .cp = 2}, .schedule = {}, .stage_layers = {1, 1}}, cost);
+  const StepPlan plan =
+      make_step_plan(packed, {.dims = {.dp = 2, .pp = 2, .cp = 2}, .schedule = {}, .stage_layers = {1, 1}}, cost);
   model.num_layers = 2;
   const auto seconds = [&](ProgramSettings settings) { return fast_step(plan, model, cost, settings).time.end; };
   const Seconds healthy = seconds({});
@@ -192,7 +192,8 @@ TEST(FastStep, OfAScheduleThatNeverEndsSaysWhoWaits) {
   packed.micro_batches.push_back({.documents = {{.length = 5}}});
   ModelSpec model;
   model.num_layers = 2;
-  StepPlan plan = make_step_plan(packed, {.dims = {.pp = 2}, .schedule = {}, .stage_layers = {1, 1}}, EverythingCosts());
+  StepPlan plan =
+      make_step_plan(packed, {.dims = {.pp = 2}, .schedule = {}, .stage_layers = {1, 1}}, EverythingCosts());
   std::erase_if(plan.schedule.ranks[0], [](const Action& action) { return action.kind == ActionKind::SEND_F; });
   try {
     fast_step(plan, model, EverythingCosts());

@@ -204,8 +204,7 @@ TEST(RunPlan, ThatIsBrokenIsRefusedByKey) {
     return text.replace(at, from.size(), to);
   };
   EXPECT_EQ(refusal(good), "accepted");
-  EXPECT_EQ(refusal(with("\"gpus\": 16", "\"gpus\": 17")),
-            "plan.json: gpus = 17: the degrees multiply to 16");
+  EXPECT_EQ(refusal(with("\"gpus\": 16", "\"gpus\": 17")), "plan.json: gpus = 17: the degrees multiply to 16");
   EXPECT_THAT(refusal(with("\"version\": 1", "\"version\": 2")), ::testing::HasSubstr("version"));
   EXPECT_THAT(refusal(with("\"mapping\": \"tp", "\"mapping\": \"xp")), ::testing::HasSubstr("mapping"));
   EXPECT_THAT(refusal(with("\"zero\"", "\"zro\"")), ::testing::HasSubstr("zero"));

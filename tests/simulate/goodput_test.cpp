@@ -56,8 +56,8 @@ TEST(Goodput, ACheckpointBeingWrittenSlowsTheReadingOfDocuments) {
 
 TEST(Goodput, IsBestNearYoungsRule) {
   GoodputSubject subject = undisturbed();
-  subject.storage.bytes_per_second = 100;         // 10 s a checkpoint
-  subject.faults.failures_per_gpu_day = 24e-3;    // one an hour
+  subject.storage.bytes_per_second = 100;       // 10 s a checkpoint
+  subject.faults.failures_per_gpu_day = 24e-3;  // one an hour
   subject.horizon = 100 * kDay;
   const double young = young_interval_steps(subject);
   EXPECT_NEAR(young, std::sqrt(2 * 10 * 3600.0) / 10, 1e-6);
@@ -82,7 +82,8 @@ TEST(Goodput, HasAsManyFailuresAsTheRateSays) {
   subject.horizon = 54 * kDay;
   const Goodput g = simulate_goodput(subject, 30, 20);
   EXPECT_NEAR(g.failures, 419, 20);
-  EXPECT_NEAR(g.restarts, g.failures * 700, 0.06 * g.restarts) << "600 s and reading the checkpoint, cut short by the next";
+  EXPECT_NEAR(g.restarts, g.failures * 700, 0.06 * g.restarts)
+      << "600 s and reading the checkpoint, cut short by the next";
 }
 
 TEST(Goodput, OfARunThatFailsFasterThanItRestartsEnds) {

@@ -49,12 +49,11 @@ TEST(SharedLinks, AnExchangeGoesAtThePaceOfItsMostCrowdedMember) {
   // Rank 0 receives while its group reduces in the background; ranks 2 and 3 have nothing else to do and wait with it.
   const ParallelDims dims{.dp = 2, .pp = 2};
   const Span gradients{.kind = SpanKind::RESHARD, .stage = 0, .axis = Axis::dp_cp};
-  const Program program{
-      .dims = dims,
-      .ranks = {{post(gradients, 4_ms, 0), send_f(1), await(0, 0)},
-                {receive_f(0, 4_ms)},
-                {post(gradients, 4_ms, 0), await(0, 0)},
-                {}}};
+  const Program program{.dims = dims,
+                        .ranks = {{post(gradients, 4_ms, 0), send_f(1), await(0, 0)},
+                                  {receive_f(0, 4_ms)},
+                                  {post(gradients, 4_ms, 0), await(0, 0)},
+                                  {}}};
   const Timeline timeline = execute_on_shared_links(program, kOneNetwork, "predicted");
   EXPECT_NEAR(end_of_kind(timeline, SpanKind::RECV_F, 1), 8_ms, kClose);
   EXPECT_NEAR(end_of_kind(timeline, SpanKind::RESHARD, 2), 8_ms, kClose);
