@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "ballast/planner/candidates.h"
@@ -13,7 +14,10 @@ namespace ballast {
 
 namespace {
 
-constexpr int kSkippedSteps = 12;          // in which packers that hold documents back fill up
+constexpr int kSkippedSteps = 12;  // in which packers that hold documents back fill up
+constexpr const char* kBoundedReason = "slower: not even without a bubble or an exchange as fast as those ranked";
+constexpr const char* kSimulatedReason = "slower: simulated";
+constexpr int kMostClimbs = 8;
 constexpr std::size_t kKeptOfDegrees = 2;  // so that a ranking shows more than one set of degrees
 constexpr std::int64_t kSampleSteps = 60;  // that wlb's queues are tuned on
 
@@ -144,12 +148,12 @@ class Search {
       const Open& open = open_[i];
       if (open.bound <= least_ranked()) {
         const auto left = static_cast<std::int64_t>(open_.size() - i);
-        reject("slower: not even without a bubble or an exchange as fast as those ranked", left);
+        reject(kBoundedReason, left);
         return;
       }
       const std::vector<RankedCandidate>& same_degrees = leaders_[degrees_of(open.choice)];
       if (same_degrees.size() == kKeptOfDegrees && open.bound <= same_degrees.back().tokens_per_second) {
-        reject("slower: not even without a bubble or an exchange as fast as others of its degrees");
+        reject(kBoundedReason);
         continue;
       }
       const RankedCandidate found = summarize(open.choice, estimator_.estimate(open.choice, steps), open.memory);
@@ -194,18 +198,40 @@ class Search {
     return {choice.tp, choice.dims.cp, choice.dims.pp, choice.dims.dp};
   }
 
+  // What one change of the best is worth. Over more steps than candidates were sorted out by, a change may turn out
+  // faster: then it is the best, and is varied in turn.
   void vary_best() {
-    if (planning_.ranked.empty()) return;
-    const RunChoice best = planning_.ranked.front().choice;
-    for (const auto& [what, choice] : single_changes(subject_.run, best)) {
-      const RunSpec run = with_choice(subject_.run, choice);
-      Variation variation{.what = what, .choice = choice};
-      variation.missing_bytes =
-          std::max<Bytes>(0, peak_memory(run, estimator_.schedule(choice)) - subject_.cluster.memory_bytes);
-      const auto steps = estimator_.estimate(choice, subject_.run.plan.final_steps);
-      variation.tokens_per_second = summarize(choice, steps, 0).tokens_per_second;
-      planning_.variations.push_back(variation);
+    for (int climb = 0; climb < kMostClimbs && !planning_.ranked.empty(); ++climb) {
+      planning_.variations.clear();
+      std::optional<RankedCandidate> faster;
+      const RankedCandidate best = planning_.ranked.front();
+      for (const auto& [what, choice] : single_changes(subject_.run, best.choice)) {
+        const Bytes memory = peak_memory(with_choice(subject_.run, choice), estimator_.schedule(choice));
+        const RankedCandidate found =
+            summarize(choice, estimator_.estimate(choice, subject_.run.plan.final_steps), memory);
+        planning_.variations.push_back({.what = what,
+                                        .choice = choice,
+                                        .missing_bytes = std::max<Bytes>(0, memory - subject_.cluster.memory_bytes),
+                                        .tokens_per_second = found.tokens_per_second});
+        const double least = faster ? faster->tokens_per_second : best.tokens_per_second * (1 + 1e-9);
+        if (memory <= subject_.cluster.memory_bytes && found.tokens_per_second > least) faster = found;
+      }
+      if (!faster || climb + 1 == kMostClimbs) return;
+      rank_first(*faster);
     }
+  }
+
+  // A choice that had been turned away, or stood further down.
+  void rank_first(const RankedCandidate& candidate) {
+    std::vector<RankedCandidate>& ranked = planning_.ranked;
+    const auto same = [&](const RankedCandidate& other) { return other.choice == candidate.choice; };
+    if (std::erase_if(ranked, same) == 0) {
+      const auto& simulated = planning_.simulated;
+      const bool was_simulated = std::any_of(simulated.begin(), simulated.end(), same);
+      --planning_.rejected.count;
+      --planning_.rejected.by_reason[was_simulated ? kSimulatedReason : kBoundedReason];
+    }
+    ranked.insert(ranked.begin(), candidate);
   }
 
   DegreesVerdict& verdict_of(const RunChoice& choice) {
@@ -248,7 +274,7 @@ class Search {
     }
     const auto others = static_cast<std::int64_t>(planning_.simulated.size() - planning_.ranked.size());
     planning_.rejected.count += others;
-    if (others > 0) planning_.rejected.by_reason["slower: simulated"] = others;
+    if (others > 0) planning_.rejected.by_reason[kSimulatedReason] = others;
     sort_fastest_first(planning_.ranked);
   }
 

@@ -57,7 +57,7 @@ struct RunPlanning {
   // Every choice that was simulated, over run.plan.steps, fastest first.
   std::vector<RankedCandidate> simulated;
   std::vector<DegreesVerdict> degrees;  // fastest first, those that do not fit last
-  std::vector<Variation> variations;    // of ranked.front(), over as many steps
+  std::vector<Variation> variations;    // of ranked.front(), over as many steps; none that fits is faster
   RunSpec run;                          // that choices were made for: queues tuned
   std::int64_t considered = 0;
   Rejections rejected;
