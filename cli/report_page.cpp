@@ -1,6 +1,7 @@
 #include "cli/report_page.h"
 
-#include <initializer_list>
+#include <string>
+#include <vector>
 
 namespace ballast::cli {
 
@@ -42,13 +43,25 @@ std::string html_escaped(std::string_view text) {
   return safe;
 }
 
-std::string page_of(std::string_view html, std::initializer_list<const char*> scripts, std::string_view title,
-                    const nlohmann::ordered_json& data) {
+struct PageParts {
+  std::vector<const char*> scripts;
+  std::vector<const char*> sections;  // ids, in order
+  const char* main;                   // the section that the page is for
+};
+
+std::string page_of(const PageParts& parts, std::string_view title, const nlohmann::ordered_json& data) {
   std::string script;
-  for (const char* name : scripts) script += embedded_text(name);
-  std::string page(embedded_text(html));
+  for (const char* name : parts.scripts) script += embedded_text(name);
+  std::string sections;
+  for (const std::string id : parts.sections) {
+    sections += "<section id=\"" + id + "\" aria-labelledby=\"" + id + "-title\"></section>\n";
+  }
+  std::string page(embedded_text("page.html"));
   // Data goes in last, so that no placeholder inside it is taken for one.
   replace_once(page, "@STYLE@", embedded_text("page.css"));
+  replace_once(page, "@MAIN@", parts.main);
+  replace_once(page, "@MAIN@", parts.main);
+  replace_once(page, "@SECTIONS@", sections);
   replace_once(page, "@SCRIPT@", script);
   replace_once(page, "@TITLE@", html_escaped(title));
   replace_once(page, "@DATA@", json_for_script(data));
@@ -58,13 +71,18 @@ std::string page_of(std::string_view html, std::initializer_list<const char*> sc
 }  // namespace
 
 std::string report_page(std::string_view title, const nlohmann::ordered_json& data) {
-  return page_of("page.html",
-                 {"format.js", "charts.js", "timeline.js", "waits.js", "steps.js", "documents.js", "page.js"}, title,
-                 data);
+  return page_of(
+      {.scripts = {"format.js", "charts.js", "timeline.js", "waits.js", "steps.js", "documents.js", "page.js"},
+       .sections = {"figures", "timeline", "waits", "steps", "documents", "about"},
+       .main = "timeline"},
+      title, data);
 }
 
 std::string plan_page(std::string_view title, const nlohmann::ordered_json& data) {
-  return page_of("plan.html", {"format.js", "charts.js", "plan.js"}, title, data);
+  return page_of({.scripts = {"format.js", "charts.js", "plan.js"},
+                  .sections = {"candidates", "variations", "degrees", "about"},
+                  .main = "candidates"},
+                 title, data);
 }
 
 }  // namespace ballast::cli
