@@ -137,6 +137,19 @@ ordered_json SimulationFigures::to_json() const {
       {"degrees",
        {{"dp", run.parallel.dp}, {"pp", run.parallel.pp}, {"cp", run.parallel.cp}, {"tp", run.tensor_parallel}}},
       {"mapping", run.mapping},
+      {"run",
+       {{"model", to_string(run.model)},
+        {"precision", to_string(run.training.precision)},
+        {"window_tokens", run.packing.window},
+        {"micro_batches", run.packing.micro_batches},
+        {"packer", run.packing.packer},
+        {"sharding", run.sharding},
+        {"schedule", run.schedule.name},
+        {"virtual_stages", run.schedule.virtual_stages},
+        {"zero", run.zero},
+        {"recompute", run.recompute},
+        {"checkpoint_every_steps", run.training.checkpoint_every},
+        {"failures_per_gpu_day", run.faults.failures_per_gpu_day}}},
       {"steps", steps()},
       {"step_seconds",
        {{"mean", seconds / count}, {"max", *std::max_element(step_seconds_.begin(), step_seconds_.end())}}},
@@ -186,6 +199,10 @@ std::string SimulationFigures::to_text() const {
   const Seconds seconds = sum_of(step_seconds_);
   std::string text = fmt::format("{} GPUs: tp {} x {}; predicted by {}\n", grouped(subject_.gpus()),
                                  run.tensor_parallel, to_string(run.parallel), subject_.cost->name());
+  text += fmt::format("  run           {}, {}, {} micro-batches of {} tokens, {}, {}; {}, zero {}, recompute {}\n",
+                      run.mapping, to_string(run.training.precision), run.packing.micro_batches,
+                      grouped(run.packing.window), run.packing.packer, run.sharding, run.schedule.name, run.zero,
+                      run.recompute);
   text += fmt::format("  step          {:.3f} s on average, {:.3f} s at most, over {} steps of {} tokens\n",
                       seconds / count, j["step_seconds"]["max"].get<double>(), steps(),
                       grouped(static_cast<Tokens>(sum_of(step_tokens_) / count)));

@@ -25,7 +25,7 @@ class Exchange {
     for (std::size_t t = 0; t < parts_.size(); ++t) {
       domains /= parts_[t];  // of this tier: each is a stretch of the ring
       latency += domains * (parts_[t] - 1) * tiers_[t].latency;
-      if (parts_[t] > 1) slowest = std::max(slowest, moved / (lanes * tiers_[t].available_bytes_per_second()));
+      if (parts_[t] > 1) slowest = std::max(slowest, over(t, moved / lanes));
       lanes *= parts_[t];
     }
     return latency + slowest;
@@ -37,7 +37,7 @@ class Exchange {
     for (std::size_t t = 0; t < parts_.size(); ++t) {
       // Once the tiers outside it are done, a member of a domain of tier t needs a lane's share, all but its own part.
       const double received = bytes_ / lanes * (parts_[t] - 1) / parts_[t];
-      sum += (parts_[t] - 1) * tiers_[t].latency + received / tiers_[t].available_bytes_per_second();
+      sum += (parts_[t] - 1) * tiers_[t].latency + over(t, received);
       lanes *= parts_[t];
     }
     return sum;
@@ -50,13 +50,16 @@ class Exchange {
     double lanes = 1;
     for (std::size_t t = 0; t < parts_.size(); ++t) {
       latency += 2 * std::ceil(std::log2(parts_[t])) * tiers_[t].latency;
-      if (parts_[t] > 1) slowest = std::max(slowest, 2 * bytes_ / (lanes * tiers_[t].available_bytes_per_second()));
+      if (parts_[t] > 1) slowest = std::max(slowest, over(t, 2 * bytes_ / lanes));
       lanes *= parts_[t];
     }
     return latency + slowest;
   }
 
  private:
+  // What a GPU sends over tier t.
+  Seconds over(std::size_t t, double bytes) const { return bytes / tiers_[t].available_bytes_per_second(bytes); }
+
   const std::vector<FabricTier>& tiers_;
   const std::vector<int>& parts_;
   int size_;
@@ -107,7 +110,7 @@ Seconds collective_seconds(const ClusterSpec& cluster, const GroupPlacement& gro
 Seconds send_seconds(const ClusterSpec& cluster, int from, int to, Bytes bytes) {
   if (from == to) return 0;
   const FabricTier& tier = cluster.tiers[cluster.tier_of(from, to)];
-  return tier.latency + static_cast<double>(bytes) / tier.available_bytes_per_second();
+  return tier.latency + static_cast<double>(bytes) / tier.available_bytes_per_second(static_cast<double>(bytes));
 }
 
 }  // namespace ballast

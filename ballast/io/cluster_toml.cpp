@@ -40,6 +40,23 @@ class TableReader {
   double number_or(const char* key, double otherwise) const {
     return table_.get(key) == nullptr ? otherwise : number(key);
   }
+  // Empty where the key is not there.
+  std::vector<std::vector<double>> pairs(const char* key) const {
+    std::vector<std::vector<double>> found;
+    if (table_.get(key) == nullptr) return found;
+    const toml::array* list = node(key).as_array();
+    if (list == nullptr) refuse(key, "a list of [bytes, share]");
+    for (const toml::node& item : *list) {
+      const toml::array* pair = item.as_array();
+      if (pair == nullptr) refuse(key, "a list of [bytes, share]");
+      std::vector<double>& values = found.emplace_back();
+      for (const toml::node& value : *pair) {
+        if (!value.is_number()) refuse(key, "a list of [bytes, share]");
+        values.push_back(*value.value<double>());
+      }
+    }
+    return found;
+  }
   std::int64_t whole(const char* key) const {
     if (!node(key).is_integer()) refuse(key, "a whole number");
     return *node(key).value<std::int64_t>();
@@ -78,13 +95,15 @@ ClusterSpec cluster_from_toml(std::string_view text, std::string_view where) {
   for (const toml::node& node : *tiers) {
     const std::string place = fmt::format("{}: tier {}", where, cluster.tiers.size() + 1);
     if (!node.is_table()) throw UserError(place + ": must be a table, [[tier]]");
-    const TableReader tier(*node.as_table(), place,
-                           {"name", "gpus", "bytes_per_second", "latency_seconds", "other_tenants_share"});
+    const TableReader tier(
+        *node.as_table(), place,
+        {"name", "gpus", "bytes_per_second", "latency_seconds", "other_tenants_share", "share_by_bytes"});
     cluster.tiers.push_back({.name = tier.text("name"),
                              .gpus = static_cast<int>(std::clamp<std::int64_t>(tier.whole("gpus"), -1, 1 << 24)),
                              .bytes_per_second = tier.number("bytes_per_second"),
                              .latency = tier.number("latency_seconds"),
-                             .other_tenants_share = tier.number_or("other_tenants_share", 0)});
+                             .other_tenants_share = tier.number_or("other_tenants_share", 0),
+                             .share_by_bytes = tier.pairs("share_by_bytes")});
   }
   return cluster;
 }

@@ -4,6 +4,19 @@
 
 namespace ballast {
 
+double FabricTier::available_bytes_per_second(double bytes) const {
+  const double whole = bytes_per_second * (1 - other_tenants_share);
+  if (share_by_bytes.empty()) return whole;
+  std::size_t above = 0;
+  while (above < share_by_bytes.size() && share_by_bytes[above][0] < bytes) ++above;
+  if (above == 0) return whole * share_by_bytes.front()[1];
+  if (above == share_by_bytes.size()) return whole * share_by_bytes.back()[1];
+  const std::vector<double>& low = share_by_bytes[above - 1];
+  const std::vector<double>& high = share_by_bytes[above];
+  const double at = (std::log(bytes) - std::log(low[0])) / (std::log(high[0]) - std::log(low[0]));
+  return whole * (low[1] + at * (high[1] - low[1]));
+}
+
 std::size_t ClusterSpec::tier_of(int a, int b) const {
   for (std::size_t t = 0; t + 1 < tiers.size(); ++t) {
     if (a / tiers[t].gpus == b / tiers[t].gpus) return t;
@@ -27,6 +40,18 @@ Violations ClusterSpec::violations() const {
     }
     if (!(std::isfinite(tier.bytes_per_second) && tier.bytes_per_second > 0)) {
       found.push_back(what + "bytes_per_second: must be over 0");
+    }
+    if (!(tier.other_tenants_share >= 0 && tier.other_tenants_share < 1)) {
+      found.push_back(what + "other_tenants_share: must be 0 or more, below 1");
+    }
+    for (std::size_t i = 0; i < tier.share_by_bytes.size(); ++i) {
+      const std::vector<double>& point = tier.share_by_bytes[i];
+      const bool good = point.size() == 2 && point[0] > 0 && point[1] > 0 && point[1] <= 1;
+      if (!good || (i > 0 && !(point[0] > tier.share_by_bytes[i - 1][0]))) {
+        found.push_back(what + "share_by_bytes: entry " + std::to_string(i + 1) +
+                        " must be [bytes, share], bytes rising, a share over 0 and at most 1");
+        break;
+      }
     }
     if (!(std::isfinite(tier.latency) && tier.latency >= 0)) found.push_back(what + "latency: must be 0 or more");
   }

@@ -17,8 +17,12 @@ struct FabricTier {
   double bytes_per_second = 0;     // one GPU, one way, large messages, all GPUs of the tier at once
   Seconds latency = 0;             // of a message from one GPU to the next
   double other_tenants_share = 0;  // of the bandwidth, that others take
+  // {bytes, share}, bytes rising: how much of bytes_per_second an exchange reaches in which every GPU sends so many,
+  // where that was measured; linear in the logarithm of the size between, the nearest outside. Empty: all of it.
+  std::vector<std::vector<double>> share_by_bytes = {};
 
-  double available_bytes_per_second() const { return bytes_per_second * (1 - other_tenants_share); }
+  // Where every GPU of an exchange sends `bytes`.
+  double available_bytes_per_second(double bytes) const;
   bool operator==(const FabricTier&) const = default;
 };
 

@@ -100,5 +100,25 @@ RC_GTEST_PROP(Network, TakesNoLessForMoreBytesOrASlowerTier, ()) {
   RC_ASSERT(group.size() > 1 || before == 0);
 }
 
+TEST(Network, ReachesWhatWasMeasuredAtTheSizeOfTheMessage) {
+  ClusterSpec cluster{.name = "c",
+                      .device = "d",
+                      .tiers = {{.name = "node", .gpus = 8, .bytes_per_second = 100e9, .latency = 0},
+                                {.name = "network",
+                                 .gpus = 0,
+                                 .bytes_per_second = 10e9,
+                                 .latency = 0,
+                                 .share_by_bytes = {{1e6, 0.25}, {1e8, 0.75}}}},
+                      .memory_bytes = 1};
+  EXPECT_EQ(cluster.violations(), Violations{});
+  EXPECT_NEAR(send_seconds(cluster, 0, 8, 1'000'000), 1e6 / 2.5e9, 1e-12);
+  EXPECT_NEAR(send_seconds(cluster, 0, 8, 10'000'000), 1e7 / 5e9, 1e-12) << "half way in the logarithm";
+  EXPECT_NEAR(send_seconds(cluster, 0, 8, 1'000), 1e3 / 2.5e9, 1e-15) << "the nearest below";
+  EXPECT_NEAR(send_seconds(cluster, 0, 8, 1'000'000'000), 1e9 / 7.5e9, 1e-9) << "and above";
+  EXPECT_NEAR(send_seconds(cluster, 0, 1, 1'000'000), 1e6 / 100e9, 1e-12) << "of its own tier alone";
+  cluster.tiers[1].share_by_bytes = {{1e8, 0.75}, {1e6, 0.25}};
+  EXPECT_EQ(cluster.violations().size(), 1U);
+}
+
 }  // namespace
 }  // namespace ballast
