@@ -47,6 +47,7 @@ RunSubject read_subject(const PlanOptions& options) {
   }
   const RunSpec& run = simulated.run;
   if (run.plan.gpus < 1) throw UserError(options.run_toml + ": [plan] gpus is missing: how many GPUs to plan for");
+  require_joined(simulated, run.plan.gpus);
   // Degrees and schedule are the planner's; what else is stated must hold.
   const RunSpec any = with_choice(run, {});
   require_valid(any.violations(), options.run_toml);

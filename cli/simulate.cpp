@@ -51,6 +51,12 @@ SimulationSubject read_subject(const SimulateOptions& options) {
   const std::string& where = options.run_toml;
   SimulatedRun simulated = read_simulated_run(where, options.overrides);
   require_valid(simulated.run.violations(), where);
+  const int gpus = simulated.run.parallel.world_size() * simulated.run.tensor_parallel;
+  if (const int planned = simulated.run.plan.gpus; planned > 0 && planned != gpus) {
+    throw UserError(fmt::format("{}: [parallel] dp x pp x cp x tp = {}, [plan] gpus = {}: degrees must multiply to it",
+                                where, gpus, planned));
+  }
+  require_joined(simulated, gpus);
   std::vector<std::string> extrapolated = extrapolated_shapes(simulated, simulated.run, options.extrapolate);
   SimulationSubject subject{.run = std::move(simulated.run),
                             .documents = std::move(simulated.documents),

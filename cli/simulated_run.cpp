@@ -48,6 +48,15 @@ SimulatedRun read_simulated_run(const std::string& run_toml, const std::vector<s
   return simulated;
 }
 
+void require_joined(const SimulatedRun& simulated, int gpus) {
+  if (!simulated.cluster) return;
+  const FabricTier& last = simulated.cluster->tiers.back();
+  if (last.gpus == 0 || gpus <= last.gpus) return;
+  throw UserError(
+      fmt::format("{}: tier {} ({}) joins {} GPUs, the run has {}: no link joins the rest; gpus = 0 joins all",
+                  simulated.run.cluster, simulated.cluster->tiers.size(), last.name, last.gpus, gpus));
+}
+
 std::vector<std::string> extrapolated_shapes(const SimulatedRun& simulated, const RunSpec& run, bool extrapolate) {
   std::vector<std::string> lines;
   if (!simulated.device) return lines;

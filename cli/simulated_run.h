@@ -24,6 +24,9 @@ struct SimulatedRun {
 // run's precision. The run's own violations are the caller's to ask for.
 SimulatedRun read_simulated_run(const std::string& run_toml, const std::vector<std::string>& overrides);
 
+// Refuses a run of more GPUs than the cluster's tiers join. Nothing without a cluster.
+void require_joined(const SimulatedRun& simulated, int gpus);
+
 // The shapes of this run that its device was not measured at: refused where one is over kFarOutside times outside and
 // `extrapolate` is not given, naming the key; else a line each. Nothing without a device.
 inline constexpr double kFarOutside = 8;

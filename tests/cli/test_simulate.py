@@ -170,6 +170,12 @@ def test_slow_gpus_cards_and_other_tenants_cost_time(ballast, workplace):
     assert_refused(ballast("simulate", "run.toml", "--set", "faults.slow_gpus=[[16, 2]]"), "slow_gpus", "from 0 to 15")
 
 
+def test_refuses_more_gpus_than_any_link_joins(ballast, workplace):
+    cluster = workplace / "profiles/clusters/h100_dgx.toml"
+    cluster.write_text(cluster.read_text().replace("gpus = 0", "gpus = 8"))
+    assert_refused(ballast("simulate", "run.toml"), "h100_dgx.toml", "joins 8 GPUs, the run has 16")
+
+
 def test_failures_and_checkpoints_leave_a_goodput(ballast, workplace):
     failing = ["--set", "faults.failures_per_gpu_day=0.05", "--set", "faults.restart_seconds=300", "--set",
                "storage.bytes_per_second=1e9"]
@@ -208,6 +214,7 @@ def test_shapes_far_from_what_was_measured_are_taken_only_when_asked_for(ballast
 @pytest.mark.parametrize("setting, mentions", [
     ("parallel.dp=3", ["micro_batches", "dp"]),
     ("parallel.tp=3", ["tp", "num_heads"]),
+    ("plan.gpus=64", ["dp x pp x cp x tp = 16", "[plan] gpus = 64"]),
     ("parallel.pp=16", ["num_layers", "stages"]),
     ("storage.bytes_per_second=-1", ["bytes_per_second"]),
     ("faults.failures_per_gpu_day=-1", ["failures_per_gpu_day"]),
