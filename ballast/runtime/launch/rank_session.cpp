@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -143,6 +144,9 @@ int run_as_rank(const RankIdentity& identity, const LaunchSpec& spec,
         watched ? StatusBoard::attach(std::atoi(fd), identity.world_size) : StatusBoard::create(identity.world_size);
     board->at_action(identity.rank, "start: meeting the other ranks");
     install_stop_signal();
+    // A peer that died is an error of the exchange, which says who is lost; a signal from its closed socket would say
+    // nothing and hide the one that failed first.
+    std::signal(SIGPIPE, SIG_IGN);
     RankSession session(identity, spec, *board);
     body(session);
     session.leave();
