@@ -147,6 +147,12 @@ TEST(Launcher, NamesTheSignalOfACrash) {
   EXPECT_NE(last_lines(program.errors(), 3)[0].find("killed by signal 11"), std::string::npos) << program.errors();
 }
 
+TEST(Launcher, AClosedSocketIsAnErrorOfTheRankAndNoSignal) {
+  Subprocess program = start(2, 60, "closed-socket", 1);
+  EXPECT_EQ(program.wait(60), 1);
+  EXPECT_NE(program.errors().find("the socket was closed"), std::string::npos) << program.errors();
+}
+
 TEST(Launcher, ReportsRanksThatDisagreeOnTheNextCollective) {
   Subprocess program = start(2, 1, "mismatch", 1);
   EXPECT_EQ(program.wait(60), 1);

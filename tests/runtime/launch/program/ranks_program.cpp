@@ -3,6 +3,7 @@
 // Started by another launcher (torchrun) it is one rank of it.
 #include <ATen/ATen.h>
 
+#include <sys/socket.h>
 #include <unistd.h>
 #include <algorithm>
 #include <chrono>
@@ -33,6 +34,12 @@ void misbehave(const std::string& mode, Mesh& mesh) {
   if (mode == "kill") raise(SIGKILL);
   if (mode == "segfault") raise(SIGSEGV);
   if (mode == "stop") raise(SIGSTOP);
+  if (mode == "closed-socket") {
+    int ends[2] = {-1, -1};
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) throw std::logic_error("no socket");
+    close(ends[1]);
+    if (write(ends[0], "x", 1) < 0) throw std::logic_error("the socket was closed");
+  }
   if (mode == "hang") std::this_thread::sleep_for(std::chrono::hours(1));
   if (mode == "mismatch") mesh.world->barrier();
 }
