@@ -72,8 +72,9 @@ Evidence gather(const HardwareProfile& profile, const std::vector<CalibrationRun
     std::map<std::int64_t, StepCosts> costs;
     std::map<std::int64_t, StepTime> predicted;
     for (const StepPlan& plan : run.plans) {
-      costs.emplace(plan.step, step_costs(plan, run.run.model, *cost, settings));
-      predicted.emplace(plan.step, fast_step(plan, run.run.model, *cost, settings).time);
+      const StepCosts& priced =
+          costs.emplace(plan.step, step_costs(plan, run.run.model, *cost, settings)).first->second;
+      predicted.emplace(plan.step, fast_step(plan.dims, plan.schedule, priced, settings).time);
     }
     add_work(evidence, run, costs);
     for (const StepTime& step : analyze(run.measured)) {

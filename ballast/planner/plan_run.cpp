@@ -146,7 +146,7 @@ class Search {
     std::stable_sort(open_.begin(), open_.end(), [](const Open& a, const Open& b) { return a.bound > b.bound; });
     for (std::size_t i = 0; i < open_.size(); ++i) {
       const Open& open = open_[i];
-      if (open.bound <= least_ranked()) {
+      if (open.bound <= least_ranked_) {
         const auto left = static_cast<std::int64_t>(open_.size() - i);
         reject(kBoundedReason, left);
         return;
@@ -177,6 +177,9 @@ class Search {
     leaders.push_back(found);
     sort_fastest_first(leaders);
     if (leaders.size() > kKeptOfDegrees) leaders.pop_back();
+    const std::vector<RankedCandidate> all = all_leaders();
+    const auto keep = static_cast<std::size_t>(subject_.run.plan.keep);
+    if (all.size() >= keep) least_ranked_ = all[keep - 1].tokens_per_second;
   }
 
   std::vector<RankedCandidate> all_leaders() const {
@@ -184,13 +187,6 @@ class Search {
     for (const auto& [degrees, leaders] : leaders_) all.insert(all.end(), leaders.begin(), leaders.end());
     sort_fastest_first(all);
     return all;
-  }
-
-  // Tokens a second of the slowest that will be ranked; 0 while more are wanted.
-  double least_ranked() const {
-    const std::vector<RankedCandidate> all = all_leaders();
-    const auto keep = static_cast<std::size_t>(subject_.run.plan.keep);
-    return all.size() < keep ? 0 : all[keep - 1].tokens_per_second;
   }
 
   using Degrees = std::array<int, 4>;
@@ -286,6 +282,7 @@ class Search {
   std::map<Degrees, DegreesVerdict> verdicts_;
   std::map<Degrees, std::vector<RankedCandidate>> leaders_;  // fastest first
   double best_ = 0;                                          // tokens a second
+  double least_ranked_ = 0;                                  // of the slowest to be ranked; 0 while more are wanted
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ballast/planner/imbalance.h"
+#include "ballast/simulate/engine.h"
 #include "ballast/simulate/predict.h"
 
 namespace ballast {
@@ -18,14 +19,16 @@ ProgramSettings step_settings(const RunSpec& run, const PredictionOptions& optio
 
 void predict_step(PlannedStep& step, const RunSpec& run, const CostModel& cost, const PredictionOptions& options) {
   const ProgramSettings settings = step_settings(run, options, step.plan.step);
+  const StepCosts costs = step_costs(step.plan, run.model, cost, settings);
   if (options.shared_links) {
     step.predicted =
-        execute_on_shared_links(make_program(step.plan, run.model, cost, settings), *options.shared_links, "predicted");
+        execute_on_shared_links(make_program(step.plan, cost, settings, costs), *options.shared_links, "predicted");
     step.fast = {.time = analyze(step.predicted).at(0),
                  .events = static_cast<std::int64_t>(step.predicted.spans.size())};
   } else {
-    if (options.timelines) step.predicted = predict(step.plan, run.model, cost, settings);
-    step.fast = fast_step(step.plan, run.model, cost, settings);
+    if (options.timelines) step.predicted = execute(make_program(step.plan, cost, settings, costs), "predicted");
+    step.fast = fast_step(step.plan.dims, step.plan.schedule, costs, settings);
+    step.fast.time.step = step.plan.step;
   }
   step.predicted_seconds = step.fast.time.end;
   step.imbalance_micro_batch = micro_batch_imbalance(step.plan.packed(), cost);

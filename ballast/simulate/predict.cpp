@@ -222,7 +222,11 @@ class RankProgram {
 
 Program make_program(const StepPlan& plan, const ModelSpec& model, const CostModel& cost,
                      const ProgramSettings& settings) {
-  const StepCosts costs = step_costs(plan, model, cost, settings);
+  return make_program(plan, cost, settings, step_costs(plan, model, cost, settings));
+}
+
+Program make_program(const StepPlan& plan, const CostModel& cost, const ProgramSettings& settings,
+                     const StepCosts& costs) {
   Program program{.step = plan.step, .dims = plan.dims, .ranks = {}};
   for (int rank = 0; rank < plan.dims.world_size(); ++rank) {
     program.ranks.push_back(RankProgram(plan, cost, settings, costs, rank).make());

@@ -22,6 +22,10 @@ namespace ballast {
 Program make_program(const StepPlan& plan, const ModelSpec& model, const CostModel& cost,
                      const ProgramSettings& settings = {});
 
+// The same with the costs at hand. REQUIRES: they are of this plan.
+Program make_program(const StepPlan& plan, const CostModel& cost, const ProgramSettings& settings,
+                     const StepCosts& costs);
+
 // Time 0 is the start of the step.
 Timeline predict(const StepPlan& plan, const ModelSpec& model, const CostModel& cost,
                  const ProgramSettings& settings = {});

@@ -59,6 +59,11 @@ struct RankState {
 struct Gathering {
   std::vector<std::pair<int, const Op*>> ops;
   Seconds cost = 0;
+
+  void add(int rank, const Op& op) {
+    ops.emplace_back(rank, &op);
+    cost = std::max(cost, op.seconds);
+  }
 };
 
 class SharedEngine {
@@ -175,8 +180,7 @@ class SharedEngine {
     const std::vector<int> group = axis_group(program_.dims, op.label.axis, rank);
     const GroupKey key{op.label.axis, group.front(), state(rank).collectives[op.label.axis]++};
     Gathering& meeting = meetings_[key];
-    meeting.ops.emplace_back(rank, &op);
-    meeting.cost = std::max(meeting.cost, op.seconds);
+    meeting.add(rank, op);
     if (meeting.ops.size() < group.size()) return;
     start({.links = links_of(op.label.axis, group),
            .remaining = meeting.cost,
@@ -191,8 +195,7 @@ class SharedEngine {
     const std::vector<int> group = axis_group(program_.dims, op.label.axis, rank);
     const GroupKey key{op.label.axis, group.front(), state(rank).posted[op.label.axis]++};
     Gathering& posting = postings_[key];
-    posting.ops.emplace_back(rank, &op);
-    posting.cost = std::max(posting.cost, op.seconds);
+    posting.add(rank, op);
     if (posting.ops.size() == group.size()) start_background(key);
   }
 
