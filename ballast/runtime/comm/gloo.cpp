@@ -5,10 +5,13 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include <numeric>
 #include <utility>
 
+#include "ballast/base/digest.h"
 #include "ballast/base/error.h"
 #include "ballast/runtime/comm/pairwise.h"
+#include "ballast/runtime/comm/router.h"
 #include "ballast/runtime/comm/solo.h"
 
 namespace ballast {
@@ -27,22 +30,48 @@ class GlooMessage final : public Message {
 
 class GlooCommunicator final : public PairwiseCommunicator {
  public:
-  GlooCommunicator(ProcessGroup group, std::string name, std::vector<int> members, int rank, const GlooOptions& options)
-      : PairwiseCommunicator(std::move(name), std::move(members), rank, options.timeout, options.observer),
-        group_(std::move(group)) {}
+  // `router` may be null. `number`: of the group, the same on all members, another than their other groups have.
+  GlooCommunicator(ProcessGroup group, std::string name, std::vector<int> members, int rank, const GlooOptions& options,
+                   Router* router, std::uint32_t number)
+      : PairwiseCommunicator(std::move(name), members, rank, options.timeout, options.observer),
+        group_(std::move(group)),
+        members_(std::move(members)),
+        router_(router),
+        number_(number) {}
 
  protected:
   std::unique_ptr<Message> post_send(at::Tensor bytes, int to, std::uint32_t tag) override {
-    std::vector<at::Tensor> tensors = {std::move(bytes)};
-    return std::make_unique<GlooMessage>(group_->send(tensors, to, static_cast<int>(tag)));
+    const int peer = members_[static_cast<std::size_t>(to)];
+    if (!routed(peer, bytes)) return send_direct(std::move(bytes), to, tag);
+    auto direct = send_direct(bytes.slice(0, 0, router_->direct_bytes(peer, bytes.numel())), to, tag);
+    return router_->send(bytes, peer, channel(tag), std::move(direct));
   }
   std::unique_ptr<Message> post_receive(at::Tensor bytes, int from, std::uint32_t tag) override {
-    std::vector<at::Tensor> tensors = {std::move(bytes)};
-    return std::make_unique<GlooMessage>(group_->recv(tensors, from, static_cast<int>(tag)));
+    const int peer = members_[static_cast<std::size_t>(from)];
+    if (!routed(peer, bytes)) return receive_direct(std::move(bytes), from, tag);
+    auto direct = receive_direct(bytes.slice(0, 0, router_->direct_bytes(peer, bytes.numel())), from, tag);
+    return router_->receive(bytes, peer, channel(tag), std::move(direct));
   }
 
  private:
+  std::unique_ptr<Message> send_direct(at::Tensor bytes, int to, std::uint32_t tag) {
+    std::vector<at::Tensor> tensors = {std::move(bytes)};
+    return std::make_unique<GlooMessage>(group_->send(tensors, to, static_cast<int>(tag)));
+  }
+  std::unique_ptr<Message> receive_direct(at::Tensor bytes, int from, std::uint32_t tag) {
+    std::vector<at::Tensor> tensors = {std::move(bytes)};
+    return std::make_unique<GlooMessage>(group_->recv(tensors, from, static_cast<int>(tag)));
+  }
+  // Both sides know the size, so both say the same.
+  bool routed(int peer, const at::Tensor& bytes) const {
+    return router_ != nullptr && router_->proxies(peer, bytes.numel()) > 1;
+  }
+  std::uint64_t channel(std::uint32_t tag) const { return std::uint64_t{number_} << 32 | tag; }
+
   ProcessGroup group_;
+  std::vector<int> members_;
+  Router* router_;
+  std::uint32_t number_;
 };
 
 // Threads made while this lives do not preempt the thread that makes them. Gloo's I/O thread polls without sleeping as
@@ -80,6 +109,34 @@ class NewThreadsDoNotPreempt {
 
 std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
 
+// Groups of one axis share its name ("cp" on every data parallel rank): the members tell them apart.
+std::string full_name(const std::string& name, const std::vector<int>& members) {
+  std::string text = name;
+  for (const int member : members) text.append(".").append(std::to_string(member));
+  return text;
+}
+
+// Returns once all members have called it. Throws CommunicationError.
+ProcessGroup connect(const c10::intrusive_ptr<c10d::Store>& store,
+                     const std::shared_ptr<gloo::transport::Device>& device, Seconds timeout, const std::string& name,
+                     const std::vector<int>& members, int rank_in_group) {
+  auto options =
+      c10d::ProcessGroupGloo::Options::create(std::chrono::milliseconds(static_cast<std::int64_t>(timeout * 1000)));
+  options->devices.push_back(device);
+  options->threads = 1;  // serves Gloo's own collectives, which PairwiseCommunicator does not use
+  try {
+    return c10::make_intrusive<c10d::ProcessGroupGloo>(
+        c10::make_intrusive<c10d::PrefixStore>(full_name(name, members), store), rank_in_group,
+        static_cast<int>(members.size()), std::move(options));
+  } catch (const std::exception& error) {
+    std::string ranks;
+    for (const int member : members) ranks += (ranks.empty() ? "" : ", ") + std::to_string(member);
+    throw CommunicationError("group " + name + ", ranks " + ranks + ": not all joined within " +
+                                 std::to_string(static_cast<int>(timeout)) + " s (" + first_line(error.what()) + ")",
+                             {}, true);
+  }
+}
+
 }  // namespace
 
 GlooNetwork::GlooNetwork(c10::intrusive_ptr<c10d::Store> store, GlooOptions options)
@@ -92,29 +149,24 @@ GlooNetwork::GlooNetwork(c10::intrusive_ptr<c10d::Store> store, GlooOptions opti
   }
 }
 
+GlooNetwork::~GlooNetwork() = default;
+
+void GlooNetwork::start_routing(int rank, int world_size) {
+  require_valid(options_.routing.violations(world_size), "routing");
+  if (!options_.routing.active(world_size)) return;
+  std::vector<int> everyone(static_cast<std::size_t>(world_size));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  const NewThreadsDoNotPreempt calm(options_.io_core);  // the router's threads serve the network too
+  router_ = std::make_unique<Router>(connect(store_, device_, options_.timeout, "route", everyone, rank),
+                                     options_.routing, rank, options_.timeout);
+}
+
 std::unique_ptr<Communicator> GlooNetwork::join(const std::string& name, const std::vector<int>& members,
                                                 int rank_in_group) {
   if (members.size() == 1) return make_solo_communicator(name);
-  const auto timeout = std::chrono::milliseconds(static_cast<std::int64_t>(options_.timeout * 1000));
-  auto gloo_options = c10d::ProcessGroupGloo::Options::create(timeout);
-  gloo_options->devices.push_back(device_);
-  gloo_options->threads = 1;  // serves Gloo's own collectives, which PairwiseCommunicator does not use
-  // Groups of one axis share its name ("cp" on every data parallel rank): the members tell them apart.
-  std::string prefix = name;
-  for (const int member : members) prefix.append(".").append(std::to_string(member));
-  try {
-    auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<c10d::PrefixStore>(prefix, store_),
-                                                             rank_in_group, static_cast<int>(members.size()),
-                                                             std::move(gloo_options));
-    return std::make_unique<GlooCommunicator>(std::move(group), name, members, rank_in_group, options_);
-  } catch (const std::exception& error) {
-    std::string ranks;
-    for (const int member : members) ranks += (ranks.empty() ? "" : ", ") + std::to_string(member);
-    throw CommunicationError("group " + name + ", ranks " + ranks + ": not all joined within " +
-                                 std::to_string(static_cast<int>(options_.timeout)) + " s (" +
-                                 first_line(error.what()) + ")",
-                             {}, true);
-  }
+  const auto number = static_cast<std::uint32_t>(digest(full_name(name, members)));
+  return std::make_unique<GlooCommunicator>(connect(store_, device_, options_.timeout, name, members, rank_in_group),
+                                            name, members, rank_in_group, options_, router_.get(), number);
 }
 
 }  // namespace ballast

@@ -26,6 +26,7 @@ Mesh make_mesh(const ParallelDims& dims, int rank, c10::intrusive_ptr<c10d::Stor
   mesh.rank = rank;
   mesh.at = dims.coordinate(rank);
   mesh.network = std::make_unique<GlooNetwork>(std::move(store), options);
+  mesh.network->start_routing(rank, dims.world_size());
   std::vector<int> everyone(static_cast<std::size_t>(dims.world_size()));
   std::iota(everyone.begin(), everyone.end(), 0);
   // All ranks join in the same order, so nobody waits for a rank that waits elsewhere.

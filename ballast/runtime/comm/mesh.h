@@ -27,8 +27,9 @@ struct Mesh {
   Mesh& operator=(Mesh&&) = default;
 };
 
-// Every rank of `dims` calls this with the same store contents. Returns once all are connected and throws
-// CommunicationError where they are not within the time-out. REQUIRES: no violations in `dims`, rank < world size.
+// Every rank of `dims` calls this with the same store contents and routing. Returns once all are connected and throws
+// CommunicationError where they are not within the time-out, UserError where the routing does not fit. REQUIRES: no
+// violations in `dims`, rank < world size.
 Mesh make_mesh(const ParallelDims& dims, int rank, c10::intrusive_ptr<c10d::Store> store, const GlooOptions& options);
 
 }  // namespace ballast
