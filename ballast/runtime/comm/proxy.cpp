@@ -32,10 +32,11 @@ void Proxy::pass_on(const RouteHeader& header) {
   RouteHeader onward = header;
   onward.from = group_.rank();
   onward.tag = part->next_tag;
+  bool next_is_there = true;
   try {
     part->sends.push_back(group_.send_header(onward, part->next));
   } catch (const std::exception&) {
-    return;  // nobody is there to pass it on to
+    next_is_there = false;  // receive all the same: it is the receiver that has an error, not the sender
   }
   try {
     for (Bytes begin = 0; begin < header.bytes; begin += chunk_bytes_) {
@@ -48,6 +49,7 @@ void Proxy::pass_on(const RouteHeader& header) {
   }
   const std::lock_guard lock(mutex_);
   passing_[part->next_tag] = part;
+  if (!next_is_there) return;
   std::unique_ptr<Forwarder>& forwarder = forwarders_[header.from];
   if (!forwarder) {
     forwarder = std::make_unique<Forwarder>();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <utility>
 
 namespace ballast {
@@ -19,6 +20,21 @@ constexpr auto kForever = std::chrono::milliseconds(std::chrono::hours(24 * 365)
 constexpr std::size_t kNotesKept = 256;
 
 constexpr auto kHeaderBytes = static_cast<std::int64_t>(sizeof(RouteHeader));
+// Who listens hears at once; a rank that fails does not wait longer for one that hangs.
+constexpr std::chrono::milliseconds kLastWords = std::chrono::seconds(1);
+
+// Who is gone needs nothing any more.
+void with_whoever_is_there(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::exception&) {
+  }
+}
+
+void wait_for_whoever_is_there(const std::vector<RouteGroup::Work>& works, std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  for (const RouteGroup::Work& work : works) with_whoever_is_there([&] { work->wait(left_until(deadline)); });
+}
 
 }  // namespace
 
@@ -105,21 +121,22 @@ bool RouteGroup::stopped() {
 }
 
 void RouteGroup::leave_together(Seconds timeout) {
-  const auto deadline =
-      std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(timeout * 1000));
   std::vector<Work> works;
-  const auto whoever_is_there = [](const auto& call) {
-    try {
-      call();
-    } catch (const std::exception&) {  // gone: it needs nobody any more
-    }
-  };
   for (int peer = 0; peer < group_->getSize(); ++peer) {
     if (peer == rank_) continue;
-    whoever_is_there([&] { works.push_back(receive(at::zeros({1}, at::kByte), peer, kFarewellTag)); });
-    whoever_is_there([&] { works.push_back(send(at::zeros({1}, at::kByte), peer, kFarewellTag)); });
+    with_whoever_is_there([&] { works.push_back(receive(at::zeros({1}, at::kByte), peer, kFarewellTag)); });
+    with_whoever_is_there([&] { works.push_back(send(at::zeros({1}, at::kByte), peer, kFarewellTag)); });
   }
-  for (const Work& work : works) whoever_is_there([&] { work->wait(left_until(deadline)); });
+  wait_for_whoever_is_there(works, std::chrono::milliseconds(static_cast<std::int64_t>(timeout * 1000)));
+}
+
+void RouteGroup::leave_alone() {
+  std::vector<Work> works;
+  for (int peer = 0; peer < group_->getSize(); ++peer) {
+    if (peer == rank_) continue;
+    with_whoever_is_there([&] { works.push_back(send_header({.kind = RouteHeaderKind::left, .from = rank_}, peer)); });
+  }
+  wait_for_whoever_is_there(works, kLastWords);
 }
 
 }  // namespace ballast

@@ -55,7 +55,11 @@ class Router::Core {
         listener_([this] { listen(); }) {}
 
   ~Core() {
-    if (!a_message_failed && std::uncaught_exceptions() <= exceptions_at_start_) group.leave_together(timeout_);
+    if (a_message_failed || std::uncaught_exceptions() > exceptions_at_start_) {
+      group.leave_alone();
+    } else {
+      group.leave_together(timeout_);
+    }
     group.stop();
     listener_.join();
   }
@@ -64,7 +68,7 @@ class Router::Core {
 
   const Routing routing;
   RouteGroup group;
-  std::atomic<bool> a_message_failed = false;
+  std::atomic<bool> a_message_failed = false;  // here or, as far as is known, elsewhere
 
   Bytes forwarded_bytes() const { return proxy_.forwarded_bytes(); }
 
@@ -117,10 +121,16 @@ class Router::Core {
       for (RouteHeader header; group.next_header(header);) take(header);
     } catch (const std::exception& error) {
       // A rank that is gone has left a header behind, and Gloo gives nobody else's before it.
-      const std::lock_guard lock(mutex_);
-      failure_ = "routing ended: " + first_line_of(error);
-      announced_.notify_all();
+      fail("routing ended: " + first_line_of(error));
     }
+  }
+
+  // Nothing more is announced, or not all of it: waits for that end.
+  void fail(std::string why) {
+    a_message_failed = true;
+    const std::lock_guard lock(mutex_);
+    if (failure_.empty()) failure_ = std::move(why);
+    announced_.notify_all();
   }
 
   void take(const RouteHeader& header) {
@@ -128,6 +138,8 @@ class Router::Core {
       proxy_.take_received(header);
     } else if (header.kind == RouteHeaderKind::lost) {
       if (!proxy_.take_lost(header)) take_lost(header);
+    } else if (header.kind == RouteHeaderKind::left) {
+      fail("rank " + std::to_string(header.from) + " has failed and routes nothing any more");
     } else if (header.destination != group.rank()) {
       proxy_.pass_on(header);
     } else {
