@@ -68,7 +68,7 @@ class Probe {
   Probe(const ShardPlan& plan, int rank, const ModelSpec& model)
       : cp_(rank, plan.num_ranks()),
         recorder_(0, std::chrono::steady_clock::now(), hooks_),
-        attention_(plan, cp_, recorder_, 0, 0) {
+        attention_(plan, {cp_, recorder_, hooks_, 0, 0}) {
     const auto draw = [&](int heads) {
       return at::randn({plan.num_tokens(rank), heads, model.head_dim}, at::kFloat).requires_grad_();
     };

@@ -63,7 +63,7 @@ int run(const std::string& preset, const std::string& precision_name, const std:
   for (std::string line; std::getline(std::cin, line);) {
     const Seconds begin = recorder.now();
     parameters.zero_gradients();
-    const ContextAttention attention(batch.plan, *cp, recorder, 0, 0);
+    const ContextAttention attention(batch.plan, {*cp, recorder, hooks, 0, 0});
     const at::Tensor loss = stage.loss(stage.forward(batch.tokens, batch.positions, attention), batch.labels);
     torch::autograd::backward({loss}, {at::full_like(loss, 1.0 / labels)});
     const double norm = std::sqrt(parameters.squared_gradient_norm());

@@ -1,12 +1,18 @@
 #include "cli/cost_option.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
 
 #include "ballast/base/error.h"
+#include "ballast/cost/cluster_cost.h"
+#include "ballast/io/cluster_toml.h"
+#include "ballast/io/device_profile_json.h"
+#include "ballast/io/emulation_toml.h"
 #include "ballast/io/profile_json.h"
 #include "ballast/io/run_toml.h"
+#include "cli/emulated_run.h"
 
 namespace ballast::cli {
 
@@ -62,6 +68,28 @@ std::unique_ptr<CostModel> measured(const CostOptions& options) {
   return make_profile_cost(std::move(profile), model);
 }
 
+// On a published device: no run is stated, so that the ranks of one group have its nodes to themselves.
+std::unique_ptr<CostModel> on_cluster(const CostOptions& options, int cp) {
+  if (options.model.empty()) throw UserError("--cluster needs --model: the model whose parts it prices");
+  ModelSpec model = read_model(options.model);
+  if (model.vocab_size == 0) model.vocab_size = 32000;  // no part of a layer
+  require_valid(model.violations(), options.model + ": [model]");
+  if (options.tp < 1 || model.num_heads % options.tp != 0 || model.ffn_dim % options.tp != 0) {
+    throw UserError("--tp = " + std::to_string(options.tp) + ": must divide num_heads = " +
+                    std::to_string(model.num_heads) + " and ffn_dim = " + std::to_string(model.ffn_dim));
+  }
+  const ClusterSpec cluster = read_cluster(options.cluster);
+  return make_cluster_cost(read_device_profile(cluster.device), cluster, model,
+                           {.dims = {.dp = 1, .pp = 1, .cp = cp}, .tp = options.tp});
+}
+
+std::unique_ptr<CostModel> emulated(const CostOptions& options) {
+  if (!is_run_toml(options.model)) {
+    throw UserError("--emulate needs --model RUN.toml: the small model whose numbers travel between its ranks");
+  }
+  return make_emulated_cost(read_emulation(options.emulate), read_run_toml(options.model));
+}
+
 }  // namespace
 
 void add_cost_options(CLI::App& app, CostOptions& options) {
@@ -70,13 +98,23 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
       ->type_name("A,B");
   app.add_option("--profile", options.profile, "Measured cost: a file that `ballast profile` wrote; needs --model")
       ->type_name("FILE");
+  app.add_option("--cluster", options.cluster, "Published cost: the device and links of a cluster; needs --model")
+      ->type_name("FILE");
+  app.add_option("--tp", options.tp, "With --cluster: GPUs of a tensor parallel group")->type_name("N");
+  app.add_option("--emulate", options.emulate, "Cost of an emulated cluster; needs --model RUN.toml")
+      ->type_name("FILE");
   app.add_option("--model", options.model, "Model of the profile: a RUN.toml, or one of " + join(model_preset_names()))
       ->type_name("NAME");
 }
 
-std::unique_ptr<CostModel> make_cost(const CostOptions& options) {
+std::unique_ptr<CostModel> make_cost(const CostOptions& options, int cp) {
+  const std::string* stated[] = {&options.cost, &options.profile, &options.cluster, &options.emulate};
+  if (std::count_if(std::begin(stated), std::end(stated), [](const std::string* s) { return !s->empty(); }) > 1) {
+    throw UserError("--cost, --profile, --cluster and --emulate exclude each other: name one");
+  }
+  if (!options.cluster.empty()) return on_cluster(options, cp);
+  if (!options.emulate.empty()) return emulated(options);
   if (!options.profile.empty()) {
-    if (!options.cost.empty()) throw UserError("--cost and --profile exclude each other: name one");
     return measured(options);
   }
   if (!options.model.empty()) throw UserError("--model says which model a profile is of, but there is no --profile");

@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   ballast::cli::add_train(app, {argv, argv + argc});
   ballast::cli::add_profile(app);
   ballast::cli::add_calibrate(app);
+  ballast::cli::add_explain(app);
 
   try {
     app.parse(argc, argv);

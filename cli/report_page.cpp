@@ -78,6 +78,13 @@ std::string report_page(std::string_view title, const nlohmann::ordered_json& da
       title, data);
 }
 
+std::string placement_page(std::string_view title, const nlohmann::ordered_json& data) {
+  return page_of({.scripts = {"format.js", "charts.js", "placement.js", "explain.js"},
+                  .sections = {"placement", "sharders", "zones"},
+                  .main = "placement"},
+                 title, data);
+}
+
 std::string plan_page(std::string_view title, const nlohmann::ordered_json& data) {
   return page_of({.scripts = {"format.js", "charts.js", "plan.js"},
                   .sections = {"candidates", "variations", "degrees", "about"},

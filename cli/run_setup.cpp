@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "ballast/cost/emulated_cost.h"
 #include "ballast/io/atomic_file.h"
+#include "ballast/io/device_profile_json.h"
+#include "ballast/io/emulation_toml.h"
 #include "ballast/io/profile_json.h"
 #include "ballast/io/run_toml.h"
 #include "ballast/packing/oversize.h"
@@ -14,6 +17,7 @@
 #include "ballast/runtime/checkpoint/checkpoint.h"
 #include "ballast/runtime/profiler/profile_key.h"
 #include "ballast/sharding/sharder.h"
+#include "cli/emulated_run.h"
 
 namespace ballast::cli {
 
@@ -38,6 +42,11 @@ std::unique_ptr<CostModel> operation_count_cost(const ModelSpec& model) {
 }
 
 }  // namespace
+
+void do_not_lease(LaunchSpec& launch) {
+  launch.lease = "off";
+  launch.pin = false;
+}
 
 RunSetup set_up_run(const RunRequest& request, int threads) {
   RunSetup setup;
@@ -76,7 +85,13 @@ RunSetup set_up_run(const RunRequest& request, int threads) {
     }
   }
 
-  if (!spec.profile.empty()) {
+  if (!request.emulation_file.empty()) {
+    setup.emulation = read_emulation(request.emulation_file);
+    require_ranks(*setup.emulation, request.emulation_file, spec);
+    setup.cost = make_emulated_cost(*setup.emulation, spec);
+    setup.cost_is_seconds = true;
+    do_not_lease(spec.launch);
+  } else if (!spec.profile.empty()) {
     HardwareProfile profile = read_hardware_profile(spec.profile);
     const std::vector<std::string> other =
         differences(profile.key, key_of_this_machine(spec.model, spec.training.precision, threads));

@@ -9,6 +9,7 @@
 
 #include "ballast/cost/cost_model.h"
 #include "ballast/io/corpus.h"
+#include "ballast/spec/emulation_spec.h"
 #include "ballast/spec/run_spec.h"
 #include "ballast/workload/document_stream.h"
 
@@ -19,17 +20,22 @@ struct RunRequest {
   std::vector<std::string> overrides;  // --set
   std::string plan_file;               // --plan: step plans from a file; empty: plan
   bool resume = false;                 // --resume
+  std::string emulation_file;          // --emulate: an emulated cluster, whose device paces the ranks; empty: none
 };
 
 struct RunSetup {
   RunSpec spec;  // as resolved: vocabulary of the corpus and tuned queues filled in
   std::shared_ptr<Corpus> corpus;
   std::unique_ptr<CostModel> cost;
+  std::optional<EmulationSpec> emulation;
   bool cost_is_seconds = false;  // of a profile; a synthetic cost balances but predicts no time
 };
 
 // Throws UserError. `threads`: compute threads of a rank, part of the profile's key.
 RunSetup set_up_run(const RunRequest& request, int threads);
+
+// On an emulated cluster ranks sleep most of the time, and share no core as if it were theirs.
+void do_not_lease(LaunchSpec& launch);
 
 // The run's documents in its order, from the first.
 DocumentStream documents_of_run(const RunSpec& spec, const Corpus& corpus);

@@ -104,7 +104,7 @@ std::pair<std::string, std::string> choice(const std::map<std::string, StrategyF
   const StrategyFigures& chosen = figures.at(last);
   const auto most = std::max_element(chosen.made_by.begin(), chosen.made_by.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (last != "adaptive" && last != "hybrid") return {last, "it was asked for"};
+  if (last != "adaptive" && last != "hybrid" && last != "auto") return {last, "it was asked for"};
   std::vector<std::string> shares;
   for (const auto& [name, count] : chosen.made_by) shares.push_back(fmt::format("{} for {}", name, count));
   std::string why = fmt::format(
@@ -125,7 +125,7 @@ std::pair<std::string, std::string> choice(const std::map<std::string, StrategyF
 void run(const ShardOptions& options) {
   if (options.cp < 1) throw UserError(fmt::format("--cp = {}: must be 1 or more ranks", options.cp));
   const std::vector<std::string> names = strategies_of(options);
-  const std::unique_ptr<CostModel> cost = make_cost(options.cost);
+  const std::unique_ptr<CostModel> cost = make_cost(options.cost, options.cp);
   const std::vector<std::vector<Tokens>> micro_batches = read_micro_batches(options);
 
   std::map<std::string, StrategyFigures> figures;

@@ -50,7 +50,10 @@ double sum_of(const std::vector<T>& values) {
 }  // namespace
 
 ClusterMesh SimulationSubject::mesh() const {
-  return {.dims = run.parallel, .tp = run.tensor_parallel, .order = *parse_mesh_order(run.mapping)};
+  return {.dims = run.parallel,
+          .tp = run.tensor_parallel,
+          .order = *parse_mesh_order(run.mapping),
+          .routed = run.routing == "auto"};
 }
 
 GoodputSubject SimulationSubject::goodput() const {

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "ballast/io/atomic_file.h"
@@ -21,6 +22,7 @@
 #include "ballast/runtime/profiler/profile_key.h"
 #include "ballast/runtime/train/allocator.h"
 #include "ballast/runtime/train/trainer.h"
+#include "cli/emulated_pace.h"
 #include "cli/plan_source.h"
 #include "cli/run_setup.h"
 #include "cli/run_summary.h"
@@ -167,12 +169,16 @@ void run_rank(RankSession& session, const TrainOptions& options, const std::stri
     throw UserError(fmt::format("{}: [training] steps = {}: the checkpoint {} has done them already", spec.folder,
                                 spec.training.steps, started.checkpoint.string()));
   }
-  SpanRecorder recorder(rank, session.epoch(), session);
+  std::optional<EmulatedPace> pace;
+  if (setup.emulation) pace.emplace(*setup.cost, session);
+  RankHooks& hooks = pace ? static_cast<RankHooks&>(*pace) : session;
+  SpanRecorder recorder(rank, session.epoch(), hooks);
   Mesh mesh = make_mesh(spec.parallel, rank, session.store(),
                         {.address = session.gloo_address(),
                          .timeout = spec.launch.timeout_seconds,
                          .observer = &recorder,
-                         .io_core = session.share().io_core});
+                         .io_core = session.share().io_core,
+                         .routing = setup.emulation ? routing_of(setup.cost->cp_links()) : Routing{}});
   mesh.world->barrier();  // every rank has checked the folder before rank 0 writes to it
   if (rank == 0) prepare_run_folder(setup, started.saved);
   mesh.world->barrier();
@@ -213,7 +219,7 @@ void run_rank(RankSession& session, const TrainOptions& options, const std::stri
     const auto read = [&corpus = *setup.corpus](std::int64_t id, Tokens begin, std::span<std::int64_t> out) {
       corpus.read(id, {begin, begin + static_cast<Tokens>(out.size())}, out);
     };
-    Trainer trainer(model, optimizer, mesh, recorder, session, read, spec.training, stop_requested, save);
+    Trainer trainer(model, optimizer, mesh, recorder, hooks, read, spec.training, stop_requested, save);
     outcome = trainer.train(*source, started.first_step, writer);
   }
   mesh.world->barrier();  // all timelines are written
@@ -224,7 +230,8 @@ int launch_or_run(const TrainOptions& options, const std::vector<std::string>& a
   configure_allocator();
   const std::string command = join(arguments, " ");
   // Read once here for the launch settings; each rank makes its own set-up.
-  const RunSpec stated = read_run_toml(options.request.run_toml, options.request.overrides);
+  RunSpec stated = read_run_toml(options.request.run_toml, options.request.overrides);
+  if (!options.request.emulation_file.empty()) do_not_lease(stated.launch);
   if (const auto identity = rank_identity(process_environment())) {
     return run_as_rank(*identity, stated.launch, [&](RankSession& session) { run_rank(session, options, command); });
   }
@@ -256,6 +263,8 @@ void add_train(CLI::App& app, const std::vector<std::string>& arguments) {
       ->check(CLI::PositiveNumber);
   verb->add_flag("--resume", options->request.resume, "Go on from the newest checkpoint of the run folder");
   verb->add_option("--plan", options->request.plan_file, "Execute the step plans of this file (a plan.jsonl)");
+  verb->add_option("--emulate", options->request.emulation_file,
+                   "Pace the ranks as the device of this emulated cluster (see tools/emulated_cluster)");
   verb->add_option("--set", options->request.overrides, "Override a key: section.key=value")
       ->take_all()
       ->allow_extra_args(false);

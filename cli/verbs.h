@@ -28,5 +28,6 @@ void add_plan(CLI::App& app);
 void add_train(CLI::App& app, const std::vector<std::string>& arguments);
 void add_profile(CLI::App& app);
 void add_calibrate(CLI::App& app);
+void add_explain(CLI::App& app);
 
 }  // namespace ballast::cli

@@ -45,7 +45,8 @@ class ClusterCost final : public CostModel {
         cluster_(std::move(cluster)),
         model_(model),
         tp_(mesh.tp),
-        overlap_tp_(overlap_tp) {
+        overlap_tp_(overlap_tp),
+        routed_(mesh.routed) {
     require_valid(cluster_.violations(), "cluster " + cluster_.name);
     for (const Axis axis : {Axis::cp, Axis::dp_cp, Axis::pp, Axis::tied, Axis::world}) {
       groups_[axis] = placement_of(cluster_, mesh, axis);
@@ -68,6 +69,31 @@ class ClusterCost final : public CostModel {
   Seconds accumulation(std::int64_t parameters) const override { return device_->accumulation(parameters); }
   Bytes kv_bytes_per_token() const override { return compute_.kv_bytes_per_token() / tp_; }
   Bytes activation_bytes_per_token() const override { return compute_.activation_bytes_per_token() / tp_; }
+  Bytes kv_gradient_bytes_per_token() const override { return compute_.kv_gradient_bytes_per_token() / tp_; }
+  Bytes query_bytes_per_token() const override { return compute_.query_bytes_per_token() / tp_; }
+
+  // The ranks of a node share its cards with the others that sit there: they have as much of them as of its GPUs.
+  CpLinks cp_links() const override {
+    const GroupPlacement& group = groups_.at(Axis::cp);
+    CpLinks links;
+    links.node_bytes_per_second = cluster_.tiers.front().bytes_per_second;
+    links.node_latency = cluster_.tiers.front().latency;
+    links.routed = routed_;
+    const int in_node = group.parts.front();
+    if (in_node == group.size()) return links;
+    std::size_t outermost = 1;
+    for (std::size_t t = 1; t < group.parts.size(); ++t) {
+      if (group.parts[t] > 1) outermost = t;
+    }
+    const FabricTier& tier = cluster_.tiers[outermost];
+    const int gpus = cluster_.gpus_per_node();
+    links.ranks_per_node = in_node;
+    links.lanes_per_node = std::clamp(cluster_.cards() * in_node * tp_ / gpus, 1, in_node);
+    links.lane_bytes_per_second =
+        tier.bytes_per_second * (1 - tier.other_tenants_share) * in_node / links.lanes_per_node;
+    links.lane_latency = tier.latency;
+    return links;
+  }
   Seconds document_attention(Tokens length) const override { return compute_.document_attention(length); }
   Seconds document_linear(Tokens length) const override {
     return compute_.document_linear(length) +
@@ -117,6 +143,7 @@ class ClusterCost final : public CostModel {
   ModelSpec model_;
   int tp_;
   bool overlap_tp_;
+  bool routed_;
   std::map<Axis, GroupPlacement> groups_;
   GroupPlacement tensor_group_;
   std::pair<int, int> farthest_;  // GPUs of pipeline neighbours

@@ -21,6 +21,7 @@ struct ClusterMesh {
   ParallelDims dims;
   int tp = 1;  // GPUs of a tensor parallel group; they do the same work, so that one rank stands for all
   MeshOrder order = {};
+  bool routed = true;  // messages of context parallel ranks may be spread over a node's cards (cp_links.h)
 };
 
 // Inside a node exchanges take what the device profile measured for as many GPUs; elsewhere what the tiers allow

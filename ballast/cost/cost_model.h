@@ -8,6 +8,7 @@
 #include <string>
 
 #include "ballast/base/units.h"
+#include "ballast/cost/cp_links.h"
 #include "ballast/ir/hardware_profile.h"
 #include "ballast/ir/packed_step.h"
 #include "ballast/ir/shard_plan.h"
@@ -29,6 +30,11 @@ class CostModel {
   virtual std::array<Seconds, 2> attention_passes(const AttentionBlock& block) const {
     return {attention(Pass::forward, block), attention(Pass::backward, block)};
   }
+  // Queries that all see the same keys, as in a round of a ring.
+  virtual Seconds rectangle(Pass pass, Tokens queries, Tokens keys) const {
+    return attention(pass, {.queries = {keys, keys + queries}, .keys = {0, keys + queries}}) -
+           attention(pass, {.queries = {0, queries}, .keys = {0, queries}});
+  }
   // Everything of one layer that is linear in tokens.
   virtual Seconds layer(Pass pass, Tokens tokens) const = 0;
   // One indexed copy of the gathered keys and values of so many tokens into packed order, or of their gradients back.
@@ -46,6 +52,11 @@ class CostModel {
   // Bytes of one token's keys and values in one layer, and of one token's activation between stages.
   virtual Bytes kv_bytes_per_token() const = 0;
   virtual Bytes activation_bytes_per_token() const = 0;
+  // Of one token in one layer: the gradients of keys and values, which are summed in a wider type; a token's queries.
+  virtual Bytes kv_gradient_bytes_per_token() const { return kv_bytes_per_token(); }
+  virtual Bytes query_bytes_per_token() const { return 0; }
+  // How the ranks of the cp axis are joined. Unless a model knows better, moving bytes costs nothing.
+  virtual CpLinks cp_links() const { return {}; }
 
   // "profile of AMD EPYC, float32" or "synthetic 24576 a token, 1 a squared token": said with every figure it yields.
   virtual std::string name() const = 0;

@@ -134,6 +134,23 @@ class ProfileCost final : public CostModel {
   Bytes activation_bytes_per_token() const override {
     return static_cast<Bytes>(model_.hidden_dim) * bytes_per_number_;
   }
+  Bytes kv_gradient_bytes_per_token() const override {
+    return 2L * model_.num_kv_heads * model_.head_dim * std::max<Bytes>(4, bytes_per_number_);
+  }
+  Bytes query_bytes_per_token() const override {
+    return static_cast<Bytes>(model_.num_heads) * model_.head_dim * bytes_per_number_;
+  }
+  // All ranks share the host that was measured: a line through a small and a large message.
+  CpLinks cp_links() const override {
+    constexpr Bytes kSmall = 64 << 10;
+    constexpr Bytes kLarge = 4 << 20;
+    const Seconds small = collective(Collective::send, Axis::cp, 2, kSmall);
+    const Seconds large = collective(Collective::send, Axis::cp, 2, kLarge);
+    CpLinks links;
+    links.node_bytes_per_second = static_cast<double>(kLarge - kSmall) / std::max(large - small, 1e-9);
+    links.node_latency = std::max(0.0, small - static_cast<double>(kSmall) / links.node_bytes_per_second);
+    return links;
+  }
 
   std::string name() const override { return "profile of " + profile_.key.device + ", " + profile_.key.precision; }
 

@@ -60,6 +60,8 @@ Cause wait_cause(SpanKind kind) {
     case SpanKind::B:
     case SpanKind::GATHER_KV:
     case SpanKind::REDUCE_KV:
+    case SpanKind::RING_KV:
+    case SpanKind::REMAP:
       return Cause::wait_cp;  // inside a stage only the cp group is waited for
     case SpanKind::REDUCE_GRAD:
     case SpanKind::REDUCE_TIED:

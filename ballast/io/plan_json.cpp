@@ -59,6 +59,23 @@ json write_ranges(const ShardPlan& plan) {
   return ranks;
 }
 
+// The layout of a micro-batch, without its boundaries. Rings and moves are there where the plan has them.
+json write_layout(const ShardPlan& plan) {
+  json layout{{"sharding", plan.sharding}, {"ranges", write_ranges(plan)}};
+  if (plan.exchange == KvExchange::rings) {
+    json rings = json::array();
+    for (const Ring& ring : plan.rings) rings.push_back({{"ranks", ring.ranks}, {"documents", ring.documents}});
+    layout["rings"] = std::move(rings);
+    layout["ranks_per_node"] = plan.ranks_per_node;
+  }
+  if (!plan.moves.empty()) {
+    json moves = json::array();
+    for (const TokenMove& move : plan.moves) moves.push_back(json::array({move.from, move.to, move.tokens}));
+    layout["moves"] = std::move(moves);
+  }
+  return layout;
+}
+
 json write(const PackedStep& step) {
   json micro_batches = json::array();
   for (const MicroBatch& micro_batch : step.micro_batches) micro_batches.push_back(write(micro_batch));
@@ -75,7 +92,7 @@ PackedStep read_packed_step(const JsonReader& reader) {
 
 // `cu_seqlens`: the boundaries where the text has none.
 ShardPlan read_shard_plan(const JsonReader& reader, const std::vector<Tokens>* cu_seqlens) {
-  reader.expect_keys({"sharding", "cu_seqlens", "ranges"});
+  reader.expect_keys({"sharding", "cu_seqlens", "ranges", "rings", "ranks_per_node", "moves"});
   ShardPlan plan;
   plan.sharding = reader["sharding"].text();
   if (cu_seqlens != nullptr && !reader.find("cu_seqlens")) {
@@ -89,6 +106,25 @@ ShardPlan read_shard_plan(const JsonReader& reader, const std::vector<Tokens>* c
       range.expect_size(2);
       const std::vector<std::int64_t> ends = range.integers(0, kLargestCount);
       ranges.push_back({ends[0], ends[1]});
+    }
+  }
+  if (const auto rings = reader.find("rings")) {
+    plan.exchange = KvExchange::rings;
+    plan.ranks_per_node = reader["ranks_per_node"].small_integer();
+    for (const JsonReader& item : rings->items()) {
+      item.expect_keys({"ranks", "documents"});
+      Ring& ring = plan.rings.emplace_back();
+      for (const JsonReader& rank : item["ranks"].items()) ring.ranks.push_back(rank.small_integer());
+      for (const std::int64_t document : item["documents"].integers(0, kLargestCount)) {
+        ring.documents.push_back(static_cast<std::size_t>(document));
+      }
+    }
+  }
+  if (const auto moves = reader.find("moves")) {
+    for (const JsonReader& item : moves->items()) {
+      item.expect_size(3);
+      const std::vector<JsonReader> values = item.items();
+      plan.moves.push_back({values[0].small_integer(), values[1].small_integer(), values[2].tokens()});
     }
   }
   return plan;
@@ -117,7 +153,9 @@ PackedStep packed_step_from_json(std::string_view text, std::string_view where) 
 }
 
 std::string to_json(const ShardPlan& plan) {
-  return json{{"sharding", plan.sharding}, {"cu_seqlens", plan.cu_seqlens}, {"ranges", write_ranges(plan)}}.dump();
+  json layout = write_layout(plan);
+  layout["cu_seqlens"] = plan.cu_seqlens;
+  return layout.dump();
 }
 
 ShardPlan shard_plan_from_json(std::string_view text, std::string_view where) {
@@ -137,7 +175,7 @@ std::string to_json(const StepPlan& plan) {
     json list = json::array();
     for (std::size_t m = 0; m < plan.shard_plans[d].size(); ++m) {
       const ShardPlan& shard = plan.shard_plans[d][m];
-      json entry{{"sharding", shard.sharding}, {"ranges", write_ranges(shard)}};
+      json entry = write_layout(shard);
       const bool follows = d < plan.micro_batches.size() && m < plan.micro_batches[d].size() &&
                            plan.micro_batches[d][m].cu_seqlens() == shard.cu_seqlens;
       if (!follows) entry["cu_seqlens"] = shard.cu_seqlens;

@@ -61,6 +61,9 @@ void for_each_key(Spec& spec, Visit&& visit) {
   visit("packing", "oversize", spec.packing.oversize);
   visit("packing", "cut_at_windows", spec.packing.cut_at_windows);
   visit("sharding", "strategy", spec.sharding);
+  visit("sharding", "rank_tokens", spec.rank_tokens);
+  visit("sharding", "moves", spec.moves);
+  visit("sharding", "routing", spec.routing);
   visit("cost", "profile", spec.profile);
   visit("cost", "synthetic", spec.synthetic_cost);
   visit("training", "steps", spec.training.steps);

@@ -58,6 +58,19 @@ std::uint64_t StepPlan::digest() const {
         }
         mix(-2);
       }
+      mix(static_cast<std::int64_t>(shard_plans[d][m].exchange));
+      mix(shard_plans[d][m].ranks_per_node);
+      for (const Ring& ring : shard_plans[d][m].rings) {
+        for (const int rank : ring.ranks) mix(rank);
+        mix(-4);
+        for (const std::size_t document : ring.documents) mix(static_cast<std::int64_t>(document));
+        mix(-5);
+      }
+      for (const TokenMove& move : shard_plans[d][m].moves) {
+        mix(move.from);
+        mix(move.to);
+        mix(move.tokens);
+      }
     }
     mix(-3);
   }

@@ -10,7 +10,7 @@ namespace ballast {
 
 namespace {
 
-constexpr std::array<std::pair<SpanKind, std::string_view>, 18> kKindNames{{
+constexpr std::array<std::pair<SpanKind, std::string_view>, 20> kKindNames{{
     {SpanKind::LOAD, "LOAD"},
     {SpanKind::F, "F"},
     {SpanKind::B, "B"},
@@ -29,6 +29,8 @@ constexpr std::array<std::pair<SpanKind, std::string_view>, 18> kKindNames{{
     {SpanKind::REDUCE_NORM, "REDUCE_NORM"},
     {SpanKind::OPTIMIZER, "OPTIMIZER"},
     {SpanKind::CONTROL, "CONTROL"},
+    {SpanKind::RING_KV, "RING_KV"},
+    {SpanKind::REMAP, "REMAP"},
 }};
 
 constexpr std::array<std::pair<Axis, std::string_view>, 7> kAxisNames{{

@@ -37,6 +37,8 @@ enum class SpanKind {
   REDUCE_NORM,  // loss and gradient norm over all ranks
   OPTIMIZER,
   CONTROL,  // agreement on plan, stop flags
+  RING_KV,  // context parallel: waits for keys, values or their gradients on their way round a ring
+  REMAP,    // context parallel: tokens moved between attention and linear order
   CHECKPOINT,
 };
 

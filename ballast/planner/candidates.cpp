@@ -156,8 +156,8 @@ std::vector<RunChoice> completions(const RunSpec& run, const Frame& frame) {
     }
     if (seen.insert(strides).second) mappings.push_back(order);
   }
-  const std::vector<std::string> shardings =
-      base.dims.cp == 1 ? std::vector<std::string>{"per-sequence"} : or_else(plan.shardings, sharding_names());
+  const std::vector<std::string> shardings = base.dims.cp == 1 ? std::vector<std::string>{"per-sequence"}
+                                                               : or_else(plan.shardings, gathering_sharding_names());
   std::vector<RunChoice> found;
   for (const std::string& packer : or_else<std::string>(plan.packers, {"plain", "wlb", "pool"})) {
     for (const std::string& sharding : shardings) {

@@ -19,7 +19,7 @@ double cp_imbalance(const StepPlan& plan, const CostModel& cost) {
       for (int rank = 0; rank < shard.num_ranks(); ++rank) {
         Seconds seconds = 0;
         for (const Pass pass : {Pass::forward, Pass::backward}) {
-          seconds += cost.layer(pass, shard.num_tokens(rank));
+          seconds += cost.layer(pass, shard.linear_tokens(rank));
           for (const AttentionBlock& block : shard.attention_blocks(rank)) seconds += cost.attention(pass, block);
         }
         slowest = std::max(slowest, seconds);

@@ -5,7 +5,6 @@
 
 #include "ballast/planner/pipeline_order.h"
 #include "ballast/schedule/make_schedule.h"
-#include "ballast/sharding/sharder.h"
 
 namespace ballast {
 
@@ -14,6 +13,7 @@ StepPlanSettings step_plan_settings(const RunSpec& run) {
           .schedule = run.schedule,
           .stage_layers = run.layers_by_stage(),
           .sharding = run.sharding,
+          .placement = {.rank_tokens = run.rank_tokens, .moves = run.moves == "auto"},
           .assignment = run.packing.packer == "plain" || run.packing.packer == "next-fit"
                             ? PipelineAssignment::contiguous
                             : PipelineAssignment::balanced};
@@ -88,7 +88,8 @@ StepPlan make_step_plan(const PackedStep& packed, const StepPlanSettings& settin
     auto& shards = plan.shard_plans.emplace_back();
     for (const std::size_t m : of_pipeline) {
       pipeline.push_back(micro_batches[m]);
-      shards.push_back(make_shard_plan(settings.sharding, micro_batches[m].cu_seqlens(), settings.dims.cp, cost));
+      shards.push_back(make_shard_plan(settings.sharding, micro_batches[m].cu_seqlens(), settings.dims.cp, cost,
+                                       settings.placement));
     }
   }
   return plan;

@@ -8,6 +8,7 @@
 #include "ballast/cost/cost_model.h"
 #include "ballast/ir/packed_step.h"
 #include "ballast/ir/step_plan.h"
+#include "ballast/sharding/sharder.h"
 #include "ballast/spec/run_spec.h"
 
 namespace ballast {
@@ -24,6 +25,7 @@ struct StepPlanSettings {
   ScheduleSpec schedule;
   std::vector<int> stage_layers;  // of each of the pp x virtual_stages stages
   std::string sharding = "adaptive";
+  PlacementOptions placement = {};
   PipelineAssignment assignment = PipelineAssignment::balanced;
 };
 

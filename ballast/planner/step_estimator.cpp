@@ -148,17 +148,24 @@ StepEstimator::Packed& StepEstimator::packed(const RunChoice& choice, int steps)
 
 StepEstimator::Shards& StepEstimator::shards(const RunChoice& choice, int steps) {
   const Packed& from = packed(choice, steps);
-  const std::string name = key({from.key, text(choice.dims.cp), choice.sharding});
+  std::string name = key({from.key, text(choice.dims.cp), choice.sharding});
+  const std::vector<std::string> gathering = gathering_sharding_names();
+  if (std::find(gathering.begin(), gathering.end(), choice.sharding) == gathering.end()) {
+    // Rings are placed, and priced, by where the ranks sit.
+    name = key({name, text(choice.mapping.stride(MeshAxis::cp, choice.dims, choice.tp))});
+  }
   std::unique_ptr<Shards>& found = shards_[name];
   if (!found) {
     found = std::make_unique<Shards>();
     found->key = name;
     found->cost = cluster_cost(choice);
   }
+  const StepPlanSettings settings = step_plan_settings(with_choice(subject_.run, choice));
   while (static_cast<int>(found->shares.size()) < steps) {
     auto& of_step = found->shares.emplace_back();
     for (const MicroBatch& micro_batch : from.steps[found->shares.size() - 1].micro_batches) {
-      const ShardPlan shard = make_shard_plan(choice.sharding, micro_batch.cu_seqlens(), choice.dims.cp, *found->cost);
+      const ShardPlan shard =
+          make_shard_plan(choice.sharding, micro_batch.cu_seqlens(), choice.dims.cp, *found->cost, settings.placement);
       of_step.push_back(share_costs(shard, *found->cost));
     }
     std::array<LeastWork, 2>& least = found->least.emplace_back();

@@ -58,4 +58,32 @@ inline void deal_document(ShardPlan& plan, Tokens begin, Tokens end, std::size_t
   for (; at < end; ++at, next_rank = (next_rank + 1) % ranks) append(plan.ranges[next_rank], {at, at + 1});
 }
 
+// Of chunk c of so many of a document, as even as can be: the tokens left over lengthen the chunks from `longer` on.
+inline Tokens chunk_tokens(Tokens length, std::size_t chunks, std::size_t c, std::size_t longer) {
+  const auto rest = static_cast<std::size_t>(length % static_cast<Tokens>(chunks));
+  return length / static_cast<Tokens>(chunks) + ((c + chunks - longer % chunks) % chunks < rest ? 1 : 0);
+}
+
+// Where the next document's left-over tokens go on, so that no rank is always the one with more.
+inline std::size_t longer_after(std::size_t longer, Tokens length, std::size_t ring_size) {
+  return longer + static_cast<std::size_t>(length % static_cast<Tokens>(2 * ring_size));
+}
+
+// The tokens [begin, end) of one document over a ring: 2G chunks, the rank at place i holds chunks i and 2G-1-i
+// (requirement Z3).
+inline void deal_to_ring(ShardPlan& plan, Tokens begin, Tokens end, const std::vector<int>& ring, std::size_t longer) {
+  Tokens at = begin;
+  for (std::size_t c = 0; c < 2 * ring.size(); ++c) {
+    const Tokens next = at + chunk_tokens(end - begin, 2 * ring.size(), c, longer);
+    append(plan.ranges[static_cast<std::size_t>(ring[rank_of_chunk(c, ring.size())])], {at, next});
+    at = next;
+  }
+}
+
+// The most tokens of a document that deal_to_ring gives to one rank.
+inline Tokens most_of_ring(Tokens length, int ranks) {
+  const Tokens chunks = 2 * ranks;
+  return 2 * (length / chunks) + std::min<Tokens>(2, length % chunks);
+}
+
 }  // namespace ballast

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "ballast/base/error.h"
+#include "ballast/sharding/predict_layer.h"
 #include "ballast/sharding/ranges.h"
+#include "ballast/sharding/zeppelin.h"
 
 namespace ballast {
 
@@ -45,6 +47,7 @@ Seconds exchange_seconds(const ShardPlan& plan, const CostModel& cost) {
 }
 
 std::vector<Seconds> predict_attention(const ShardPlan& plan, const CostModel& cost) {
+  if (plan.exchange == KvExchange::rings) return predict_rings(plan, cost);
   const Seconds exchange = exchange_seconds(plan, cost);
   std::vector<Seconds> seconds;
   seconds.reserve(plan.ranges.size());
@@ -78,14 +81,22 @@ ShardPlan shard_adaptive(const std::vector<Tokens>& cu_seqlens, int num_ranks, c
   return fastest_of_two(cu_seqlens, num_ranks, cost).plan;
 }
 
-std::vector<std::string> sharding_names() { return {"per-sequence", "per-document", "adaptive", "hybrid"}; }
+std::vector<std::string> gathering_sharding_names() { return {"per-sequence", "per-document", "adaptive", "hybrid"}; }
+
+std::vector<std::string> sharding_names() {
+  return {"per-sequence", "per-document", "adaptive", "hybrid", "ring", "hybrid-dp", "zeppelin", "auto"};
+}
 
 ShardPlan make_shard_plan(const std::string& sharding, const std::vector<Tokens>& cu_seqlens, int num_ranks,
-                          const CostModel& cost) {
+                          const CostModel& cost, const PlacementOptions& options) {
   if (sharding == "per-sequence") return shard_per_sequence(cu_seqlens, num_ranks);
   if (sharding == "per-document") return shard_per_document(cu_seqlens, num_ranks);
   if (sharding == "adaptive") return shard_adaptive(cu_seqlens, num_ranks, cost);
   if (sharding == "hybrid") return shard_hybrid(cu_seqlens, num_ranks, cost);
+  if (sharding == "ring") return shard_ring(cu_seqlens, num_ranks, cost);
+  if (sharding == "hybrid-dp") return shard_hybrid_dp(cu_seqlens, num_ranks, cost, options);
+  if (sharding == "zeppelin") return shard_zeppelin(cu_seqlens, num_ranks, cost, options).plan;
+  if (sharding == "auto") return shard_auto(cu_seqlens, num_ranks, cost, options);
   const std::string near = nearest_name(sharding, sharding_names());
   throw UserError("sharding = \"" + sharding + "\": must be one of " + join(sharding_names()) +
                   (near.empty() ? "" : "; did you mean \"" + near + "\"?"));

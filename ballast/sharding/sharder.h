@@ -39,9 +39,52 @@ ShardPlan shard_whole_below(const std::vector<Tokens>& cu_seqlens, int num_ranks
 // `sharding` of the result names the choice.
 ShardPlan shard_hybrid(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost);
 
-// By name: per-sequence, per-document, adaptive, hybrid. Throws UserError for another, with the nearest.
+// Z7, as Transformer Engine does: every document in a ring over all ranks. Token counts differ by at most one a
+// document.
+ShardPlan shard_ring(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost);
+
+// What placing documents on ranks may use.
+struct PlacementOptions {
+  Tokens rank_tokens = 0;  // most that a rank may hold in attention; 0: twice an even share
+  bool moves = true;       // tokens may move for the linear modules (Z6)
+};
+
+// Z7: documents of more work than a rank's share, or longer than a rank holds, in a ring over all ranks; the others
+// whole, longest first, each on the rank of least work that has room. Work is attention and linear modules. What fits
+// nowhere goes to the ring.
+ShardPlan shard_hybrid_dp(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost,
+                          const PlacementOptions& options = {});
+
+// Gives the plan the moves that even out tokens at least cost (Z6), where that makes the slowest rank's layer faster.
+void add_moves_that_pay(ShardPlan& plan, const CostModel& cost);
+// The same, whether it pays or not.
+void add_moves(ShardPlan& plan);
+
+// Predicted time of one layer, forward and backward, by rank: attention as above or, of a plan with rings, as its ranks
+// wait for each other; and the modules linear in tokens, in linear order.
+std::vector<Seconds> predict_layer(const ShardPlan& plan, const CostModel& cost);
+Seconds predict_slowest_layer(const ShardPlan& plan, const CostModel& cost);
+
+// What no plan can be faster than: all documents' attention uncut and all tokens' linear modules, shared out evenly.
+Seconds layer_lower_bound(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost);
+
+// B2: every sharder's plan, and the one whose slowest rank's layer is predicted fastest; of equals the first.
+struct SharderTrial {
+  std::string name;  // as make_shard_plan takes it
+  ShardPlan plan;
+  Seconds slowest = 0;
+};
+std::vector<SharderTrial> try_all_sharders(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost,
+                                           const PlacementOptions& options = {});
+ShardPlan shard_auto(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost,
+                     const PlacementOptions& options = {});
+
+// By name: per-sequence, per-document, adaptive, hybrid, ring, hybrid-dp, zeppelin, auto. Throws UserError for another,
+// with the nearest.
 ShardPlan make_shard_plan(const std::string& sharding, const std::vector<Tokens>& cu_seqlens, int num_ranks,
-                          const CostModel& cost);
+                          const CostModel& cost, const PlacementOptions& options = {});
 std::vector<std::string> sharding_names();
+// Those whose keys are gathered.
+std::vector<std::string> gathering_sharding_names();
 
 }  // namespace ballast

@@ -106,6 +106,7 @@ class Engine {
         return true;
       }
       case Op::Kind::collective:
+      case Op::Kind::rings:
         return meet(rank, op);
       case Op::Kind::post:
         post(rank, op);
@@ -164,6 +165,11 @@ class Engine {
     meeting.last_arrival = std::max(meeting.last_arrival, state(rank).clock);
     meeting.cost = std::max(meeting.cost, op.seconds);
     if (meeting.arrived.size() < group.size()) return false;
+    if (op.kind == Op::Kind::rings) {
+      attend_in_rings(rank, group, op);
+      meetings_.erase(key);
+      return false;
+    }
     for (const int member : group) {
       RankState& other = state(member);
       ++other.collectives[op.label.axis];
@@ -177,6 +183,29 @@ class Engine {
     }
     meetings_.erase(key);
     return true;
+  }
+
+  // All of `group` are there; each goes on when its part of the pass is done.
+  void attend_in_rings(int rank, const std::vector<int>& group, const Op& op) {
+    std::vector<Seconds> arrivals;
+    std::vector<double> factors;
+    for (const int member : group) {
+      arrivals.push_back(state(member).clock);
+      factors.push_back(at(member).compute_factor);
+    }
+    std::vector<RingSpan> spans;
+    const std::vector<Seconds> ends = (*op.passes)[op.pass].run(arrivals, &spans, factors);
+    for (std::size_t m = 0; m < group.size(); ++m) {
+      RankState& other = state(group[m]);
+      for (Span& wait : ring_waits(at(group[m]), group[m], program_.step, spans, static_cast<int>(m))) {
+        other.spans.push_back(wait);
+      }
+      other.clock = ends[m];
+      ++other.collectives[op.label.axis];
+      ++other.next;
+      if (group[m] != rank) ready_.push_back(group[m]);
+    }
+    ready_.push_front(rank);
   }
 
   // Adds the operation's span and moves the rank's clock over it.

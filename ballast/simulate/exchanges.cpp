@@ -41,6 +41,10 @@ std::vector<Exchange> exchanges(const Timeline& timeline, const StepSpans& step)
     for (const std::size_t i : spans) {
       const Span& span = timeline.spans[i];
       found[i] = {.ready = span.begin + span.wait, .cost = std::max(0.0, held(span) - span.wait)};
+      // A rank waits for a message under way, not for a peer to begin.
+      if (span.kind == SpanKind::RING_KV || span.kind == SpanKind::REMAP) {
+        found[i] = {.ready = span.begin, .cost = held(span)};
+      }
       if (is_send(span.kind)) sent[message_of(span, span.rank)].push_back(span.end);
       if (is_collective(span.kind)) {
         const int first = axis_group(timeline.dims, span.axis, span.rank).front();

@@ -138,8 +138,7 @@ class RankProgram {
       if (is_last(stage) && slot + 1 == costs_.num_slots(stage)) work(share.head[1]);
       if (slot < costs_.num_layers(stage)) {
         if (settings_.recompute) forward_layer(stage, m, slot, share);
-        work(share.attention[1]);
-        exchange(SpanKind::REDUCE_KV, stage, m, slot, share);
+        attend(1, stage, m, slot, share);
         work(share.layer[1]);
         exchange_tensors(1, stage, m, slot, share);
         work(share.launch_gap[1]);
@@ -154,8 +153,7 @@ class RankProgram {
   void forward_layer(int stage, int m, int slot, const ShareCosts& share) {
     work(share.layer[0]);
     exchange_tensors(0, stage, m, slot, share);
-    exchange(SpanKind::GATHER_KV, stage, m, slot, share);
-    work(share.attention[0]);
+    attend(0, stage, m, slot, share);
     work(share.launch_gap[0]);
   }
 
@@ -168,6 +166,22 @@ class RankProgram {
                                 .bytes = share.tokens * activation_bytes_,
                                 .axis = Axis::tp},
                                share.tensor_exchange[pass]));
+  }
+
+  void attend(std::size_t pass, int stage, int m, int slot, const ShareCosts& share) {
+    if (share.rings) {
+      ops_.push_back(ring_attention({.kind = SpanKind::RING_KV,
+                                     .stage = stage,
+                                     .micro_batch = m,
+                                     .layer = first_layer(stage) + slot,
+                                     .axis = Axis::cp},
+                                    share.rings, pass));
+      ops_.back().compute_factor = compute_factor_;
+      return;
+    }
+    if (pass == 1) work(share.attention[1]);
+    exchange(pass == 0 ? SpanKind::GATHER_KV : SpanKind::REDUCE_KV, stage, m, slot, share);
+    if (pass == 0) work(share.attention[0]);
   }
 
   // Keys and values of the whole micro-batch, over the cp axis: each rank's own go to all others, and come back as

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 namespace ballast {
 
@@ -20,6 +21,26 @@ Op post(const Span& label, Seconds seconds, int handle) {
 
 Op await(int handle, int stage) {
   return {.kind = Op::Kind::await, .label = {.kind = SpanKind::AWAIT, .stage = stage}, .seconds = 0, .handle = handle};
+}
+
+Op ring_attention(const Span& label, std::shared_ptr<const std::vector<RingPass>> passes, std::size_t pass) {
+  return {.kind = Op::Kind::rings, .label = label, .passes = std::move(passes), .pass = pass};
+}
+
+std::vector<Span> ring_waits(const Op& op, int rank, std::int64_t step, const std::vector<RingSpan>& spans,
+                             int member) {
+  std::vector<Span> waits;
+  for (const RingSpan& part : spans) {
+    if (part.rank != member || part.kind == RingSpan::Kind::attend) continue;
+    Span span = op.label;
+    span.kind = part.kind == RingSpan::Kind::move ? SpanKind::REMAP : SpanKind::RING_KV;
+    span.rank = rank;
+    span.step = step;
+    span.begin = part.begin;
+    span.end = part.end;
+    waits.push_back(span);
+  }
+  return waits;
 }
 
 Op communicate(const Span& label, Seconds seconds) {
@@ -67,6 +88,7 @@ Violations Program::violations() const {
         case Op::Kind::post:
           if (!posted.insert(op.handle).second) found.push_back(name + ": a handle is used twice");
           [[fallthrough]];
+        case Op::Kind::rings:
         case Op::Kind::collective: {
           const std::vector<int> group = axis_group(dims, op.label.axis, rank);
           if (std::find(group.begin(), group.end(), rank) == group.end()) {

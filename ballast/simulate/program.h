@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <tuple>
 #include <vector>
 
 #include "ballast/base/error.h"
+#include "ballast/cost/ring_pass.h"
 #include "ballast/ir/timeline.h"
 
 namespace ballast {
@@ -23,12 +25,16 @@ struct Op {
     post,        // starts a collective beside the rank's work, once all members have posted theirs and the transfers of
                  // this axis that they posted before are done; the rank goes on
     await,       // the rank waits until what it posted under `handle` is done
+    rings,       // one pass of a layer's attention in rings: the cp ranks end as `pass` says for when each arrived
   };
 
   Kind kind = Kind::compute;
   Span label;  // of all but compute and end: kind, stage, micro-batch, layer, bytes, peer, axis
   Seconds seconds = 0;
   int handle = -1;  // of a post, and of the await for it: a number of the rank's own
+  std::shared_ptr<const std::vector<RingPass>> passes = {};  // of rings, with
+  std::size_t pass = 0;                                      // which of them
+  double compute_factor = 1;                                 // how many times as long the rank computes
 };
 
 Op begin_span(const Span& label);
@@ -39,6 +45,10 @@ Op communicate(const Span& label, Seconds seconds);
 // REQUIRES: label.kind is of the background.
 Op post(const Span& label, Seconds seconds, int handle);
 Op await(int handle, int stage);
+// The micro-batch's rings at `layer`; the label of their waits.
+Op ring_attention(const Span& label, std::shared_ptr<const std::vector<RingPass>> passes, std::size_t pass);
+// The spans of what `rank`, at place `member` of its cp group, waits for in a pass, labelled as `op`.
+std::vector<Span> ring_waits(const Op& op, int rank, std::int64_t step, const std::vector<RingSpan>& spans, int member);
 
 struct Program {
   std::int64_t step = 0;

@@ -145,6 +145,10 @@ class SharedEngine {
           self.blocked = true;
           meet(rank, op);
           return;
+        case Op::Kind::rings:
+          self.blocked = true;
+          attend_in_rings(rank, op);
+          return;
         case Op::Kind::post:
           post(rank, op);
           break;
@@ -187,6 +191,33 @@ class SharedEngine {
            .kind = Flow::Kind::collective,
            .ops = meeting.ops,
            .group = key});
+    meetings_.erase(key);
+  }
+
+  // Rings share their lanes among themselves (ring_pass.h), and none with other transfers.
+  void attend_in_rings(int rank, const Op& op) {
+    const std::vector<int> group = axis_group(program_.dims, op.label.axis, rank);
+    const GroupKey key{op.label.axis, group.front(), state(rank).collectives[op.label.axis]++};
+    Gathering& meeting = meetings_[key];
+    meeting.add(rank, op);
+    if (meeting.ops.size() < group.size()) return;
+    std::vector<Seconds> arrivals;
+    std::vector<double> factors;
+    for (const int member : group) {
+      arrivals.push_back(state(member).since);
+      factors.push_back(ops(member)[state(member).next].compute_factor);
+    }
+    std::vector<RingSpan> spans;
+    const std::vector<Seconds> ends = (*op.passes)[op.pass].run(arrivals, &spans, factors);
+    for (std::size_t m = 0; m < group.size(); ++m) {
+      RankState& other = state(group[m]);
+      const Op& own = ops(group[m])[other.next];
+      for (Span& wait : ring_waits(own, group[m], program_.step, spans, static_cast<int>(m))) {
+        other.spans.push_back(wait);
+      }
+      ++other.next;
+      wake(std::max(now_, ends[m]), group[m]);
+    }
     meetings_.erase(key);
   }
 

@@ -202,11 +202,37 @@ void StepColumn::exchange(std::size_t pass, const std::vector<ShareCosts>& share
   kv_seconds_[pass] += cost * static_cast<double>(clocks_.size());
 }
 
+void StepColumn::attend(std::size_t pass, const std::vector<ShareCosts>& shares) {
+  if (shares.front().rings) return attend_in_rings(pass, *shares.front().rings);
+  if (pass == 1) compute_each(shares, &ShareCosts::attention, 1);
+  exchange(pass, shares);
+  if (pass == 0) compute_each(shares, &ShareCosts::attention, 0);
+}
+
+void StepColumn::attend_in_rings(std::size_t pass, const std::vector<RingPass>& rings) {
+  std::vector<RingSpan> spans;
+  const std::vector<Seconds> arrivals = clocks_;
+  clocks_ = rings[pass].run(arrivals, &spans, compute_factor_);
+  std::vector<Seconds> waited(clocks_.size(), 0);
+  for (const RingSpan& span : spans) {
+    if (span.kind == RingSpan::Kind::attend) continue;
+    const Seconds seconds = span.end - span.begin;
+    waited[static_cast<std::size_t>(span.rank)] += seconds;
+    totals_.add(span.kind == RingSpan::Kind::move ? SpanKind::REMAP : SpanKind::RING_KV, seconds);
+    ++totals_.events;
+  }
+  for (std::size_t c = 0; c < clocks_.size(); ++c) {
+    const Seconds work = clocks_[c] - arrivals[c] - waited[c];
+    times_[c].communication += waited[c];
+    times_[c].work += work;
+    work_seconds_ += work;
+  }
+}
+
 void StepColumn::forward_layer(const std::vector<ShareCosts>& shares) {
   compute_each(shares, &ShareCosts::layer, 0);
   exchange_tensors(0, shares);
-  exchange(0, shares);
-  compute_each(shares, &ShareCosts::attention, 0);
+  attend(0, shares);
   compute_each(shares, &ShareCosts::launch_gap, 0);
 }
 
@@ -232,8 +258,7 @@ bool StepColumn::work(const Action& action, ColumnNeighbours& neighbours) {
     if (last_stage && slot + 1 == slots) compute_each(shares, &ShareCosts::head, 1);
     if (slot < layers) {
       if (settings_.recompute) forward_layer(shares);
-      compute_each(shares, &ShareCosts::attention, 1);
-      exchange(1, shares);
+      attend(1, shares);
       compute_each(shares, &ShareCosts::layer, 1);
       exchange_tensors(1, shares);
       compute_each(shares, &ShareCosts::launch_gap, 1);
@@ -246,24 +271,25 @@ bool StepColumn::work(const Action& action, ColumnNeighbours& neighbours) {
     if (scattered_ >= 0) post(SpanKind::RESHARD, stage, slot, scattered_, neighbours);
   }
   if (forward && last_stage) compute_each(shares, &ShareCosts::head, 0);
-  end_work(forward, layers);
+  end_work(forward, shares.front().rings == nullptr, layers);
   return true;
 }
 
-void StepColumn::end_work(bool forward, int layers) {
+void StepColumn::end_work(bool forward, bool gathered, int layers) {
   for (std::size_t c = 0; c < clocks_.size(); ++c) {
     totals_.pipeline_begin = std::min(totals_.pipeline_begin, begins_[c]);
     totals_.pipeline_end = std::max(totals_.pipeline_end, clocks_[c]);
     totals_.pipeline_busy += clocks_[c] - begins_[c];
   }
-  const std::int64_t gathers = forward || settings_.recompute ? 1 : 0;
-  const std::int64_t exchanges = gathers + (forward ? 0 : 1);
-  const std::int64_t each = 1 + layers * exchanges * (settings_.tensor_parallel > 1 ? 2 : 1);
+  const std::int64_t passes = (forward || settings_.recompute ? 1 : 0) + (forward ? 0 : 1);
+  const std::int64_t each = 1 + layers * passes * ((gathered ? 1 : 0) + (settings_.tensor_parallel > 1 ? 1 : 0));
   totals_.events += each * static_cast<std::int64_t>(clocks_.size());
   totals_.add(forward ? SpanKind::F : SpanKind::B, std::exchange(work_seconds_, 0));
   if (layers == 0) return;
-  if (gathers > 0) totals_.add(SpanKind::GATHER_KV, std::exchange(kv_seconds_[0], 0));
-  if (!forward) totals_.add(SpanKind::REDUCE_KV, std::exchange(kv_seconds_[1], 0));
+  if (gathered && (forward || settings_.recompute)) {
+    totals_.add(SpanKind::GATHER_KV, std::exchange(kv_seconds_[0], 0));
+  }
+  if (gathered && !forward) totals_.add(SpanKind::REDUCE_KV, std::exchange(kv_seconds_[1], 0));
   if (settings_.tensor_parallel > 1) totals_.add(SpanKind::EXCHANGE_TP, std::exchange(tensor_seconds_, 0));
 }
 

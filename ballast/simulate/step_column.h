@@ -107,9 +107,11 @@ class StepColumn {
   bool await_closing();
   void exchange_tensors(std::size_t pass, const std::vector<ShareCosts>& shares);
   void exchange(std::size_t pass, const std::vector<ShareCosts>& shares);
+  void attend(std::size_t pass, const std::vector<ShareCosts>& shares);
+  void attend_in_rings(std::size_t pass, const std::vector<RingPass>& rings);
   void forward_layer(const std::vector<ShareCosts>& shares);
   bool work(const Action& action, ColumnNeighbours& neighbours);
-  void end_work(bool forward, int layers);
+  void end_work(bool forward, bool gathered, int layers);
   int peer_of(const Action& action) const;
   void send(const Action& action, ColumnNeighbours& neighbours);
   void receive(const Action& action, const std::vector<Seconds>& sent);

@@ -114,13 +114,22 @@ double StepCosts::factor(Axis axis, int rank) const {
 std::vector<ShareCosts> share_costs(const ShardPlan& shard, const CostModel& cost) {
   std::vector<ShareCosts> shares;
   const Tokens all = shard.num_tokens();
-  const bool in_order = shard.gathers_in_order();
+  std::shared_ptr<const std::vector<RingPass>> rings;
+  if (shard.exchange == KvExchange::rings) {
+    rings = std::make_shared<const std::vector<RingPass>>(ring_passes(shard, cost));
+  }
+  const bool in_order = rings != nullptr || shard.gathers_in_order();
   for (int rank = 0; rank < shard.num_ranks(); ++rank) {
-    ShareCosts share{.tokens = shard.num_tokens(rank), .all_tokens = all, .gathers_in_order = in_order};
-    shard.for_each_block(rank, [&](const AttentionBlock& block) {
-      const std::array<Seconds, 2> seconds = cost.attention_passes(block);
-      for (std::size_t p = 0; p < 2; ++p) share.attention[p] += seconds[p];
-    });
+    ShareCosts share{
+        .tokens = shard.linear_tokens(rank), .all_tokens = all, .gathers_in_order = in_order, .rings = rings};
+    if (rings) {
+      for (std::size_t p = 0; p < 2; ++p) share.attention[p] = (*rings)[p].work()[static_cast<std::size_t>(rank)];
+    } else {
+      shard.for_each_block(rank, [&](const AttentionBlock& block) {
+        const std::array<Seconds, 2> seconds = cost.attention_passes(block);
+        for (std::size_t p = 0; p < 2; ++p) share.attention[p] += seconds[p];
+      });
+    }
     for (std::size_t p = 0; p < 2; ++p) {
       share.embedding[p] = cost.embedding(kPasses[p], share.tokens);
       share.layer[p] = cost.layer(kPasses[p], share.tokens);
@@ -134,6 +143,7 @@ std::vector<ShareCosts> share_costs(const ShardPlan& shard, const CostModel& cos
 
 void price_kv_exchange(std::vector<ShareCosts>& shares, const ModelSpec& model, const CostModel& cost,
                        const ProgramSettings& settings) {
+  if (shares.front().rings) return;  // priced with their attention
   const Tokens all = shares.front().all_tokens;
   const auto ranks = static_cast<int>(shares.size());
   std::array<Seconds, 2> kv_exchange = {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <vector>
 
 #include "ballast/cost/cost_model.h"
+#include "ballast/cost/ring_pass.h"
 #include "ballast/ir/step_plan.h"
 #include "ballast/spec/model_spec.h"
 #include "ballast/spec/run_spec.h"
@@ -46,6 +48,9 @@ struct ShareCosts {
   std::array<Seconds, 2> launch_gap = {};   // what launching a layer takes longer than all of it
   Seconds message = 0;                      // between stages
   bool gathers_in_order = true;             // the micro-batch does: nothing needs to be put back in packed order
+  // Of a micro-batch whose keys go round rings: attention with its messages, [0] forward, [1] backward, the same for
+  // all its ranks; `attention` above is then what the rank computes in it, and kv_exchange 0.
+  std::shared_ptr<const std::vector<RingPass>> rings = {};
 };
 
 struct TransferCost {

@@ -31,6 +31,9 @@ struct ClusterSpec {
   std::string device;             // file of a device profile, relative to the cluster's own
   std::vector<FabricTier> tiers;  // inside out, each joins more GPUs than the one before
   Bytes memory_bytes = 0;         // of a GPU
+  int cards_per_node = 0;         // network cards; 0: one a GPU
+
+  int cards() const { return cards_per_node > 0 ? cards_per_node : gpus_per_node(); }
 
   int gpus_per_node() const { return tiers.front().gpus; }
   // The tier over which GPUs a and b are joined: index in `tiers`.

@@ -91,6 +91,12 @@ Violations RunSpec::violations() const {
     found.push_back("[schedule] name = \"" + schedule.name + "\": must be one of " + join(schedules) +
                     (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
   }
+  if (rank_tokens < 0) found.push_back("[sharding] rank_tokens = " + text(rank_tokens) + ": must be 0 (any) or more");
+  for (const auto& [key, value] : {std::pair{"moves", moves}, {"routing", routing}}) {
+    if (value != "auto" && value != "off") {
+      found.push_back(std::string("[sharding] ") + key + " = \"" + value + "\": must be auto or off");
+    }
+  }
   if (tensor_parallel < 1) found.push_back("[parallel] tp = " + text(tensor_parallel) + ": must be 1 or more");
   if (tensor_parallel > 0 && (model.num_heads % tensor_parallel != 0 || model.ffn_dim % tensor_parallel != 0)) {
     found.push_back("[parallel] tp = " + text(tensor_parallel) + ": must divide [model] num_heads = " +

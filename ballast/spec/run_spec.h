@@ -101,6 +101,9 @@ struct RunSpec {
   ScheduleSpec schedule;                // [schedule]
   PackingSpec packing;                  // [packing]
   std::string sharding = "adaptive";    // [sharding] strategy
+  Tokens rank_tokens = 0;               // [sharding] rank_tokens: most of a rank in attention; 0: twice an even share
+  std::string moves = "auto";           // [sharding] moves: tokens move for linear modules where it pays, or off
+  std::string routing = "auto";         // [sharding] routing: over several network cards where it pays, or off
   std::string profile;                  // [cost] profile: file of `ballast profile`; empty: none
   std::optional<std::vector<double>> synthetic_cost;  // [cost] synthetic = [A, B]: A a token, B a squared token
   TrainingSpec training;                              // [training]

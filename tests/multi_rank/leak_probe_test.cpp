@@ -33,7 +33,7 @@ std::map<Tokens, std::string> outputs(const MicroBatch& micro_batch, const std::
     SpanRecorder recorder(mesh.rank, std::chrono::steady_clock::now(), hooks);
     const PipelineStages model(small_model(false), {4}, 0, 1, Precision::float32, 3);
     const MicroBatchData data = load_micro_batch(micro_batch, plan, mesh.at.cp, read);
-    const ContextAttention attention(plan, *mesh.cp, recorder, 0, 0);
+    const ContextAttention attention(plan, {*mesh.cp, recorder, hooks, 0, 0});
     const at::Tensor logits =
         model.stage(0).logits(model.stage(0).forward(data.tokens_T, data.positions_T, attention)).contiguous();
     const std::vector<Tokens> packed = plan.local_to_packed(mesh.at.cp);

@@ -1,15 +1,21 @@
 // Communicators of N ranks that are N threads of the test, over shared memory: collectives by the definition, for tests
-// of what stands on a communicator. Point to point is not needed here and asserts.
+// of what stands on a communicator. A send is through only when its receiver has waited for it, which is as little as a
+// backend promises: an order of waits that could stand still does so here, and fails.
 #pragma once
 
 #include <ATen/ATen.h>
 
 #include <barrier>
+#include <condition_variable>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "ballast/base/error.h"
@@ -21,6 +27,48 @@ struct ThreadGroup {
   explicit ThreadGroup(int size) : barrier(size), slots(static_cast<std::size_t>(size)) {}
   std::barrier<> barrier;
   std::vector<at::Tensor> slots;
+
+  struct Letter {
+    at::Tensor tensor;
+    bool taken = false;
+  };
+  using Address = std::tuple<int, int, std::uint32_t>;  // from, to, tag
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<Address, std::deque<std::shared_ptr<Letter>>> letters;
+};
+
+class ThreadTransfer final : public Transfer {
+ public:
+  // `letter`: what is sent; empty for a receive into `tensor`.
+  ThreadTransfer(std::shared_ptr<ThreadGroup> group, ThreadGroup::Address address, at::Tensor tensor,
+                 std::shared_ptr<ThreadGroup::Letter> letter)
+      : group_(std::move(group)), address_(address), tensor_(std::move(tensor)), letter_(std::move(letter)) {}
+
+  void wait() override {
+    if (tensor_.numel() == 0) return;
+    std::unique_lock lock(group_->mutex);
+    const auto wait_for = [&](auto&& condition) {
+      if (!group_->changed.wait_for(lock, std::chrono::seconds(20), condition)) {
+        const auto [from, to, tag] = address_;
+        assertion_failed("wait", __FILE__, __LINE__,
+                         "message " + std::to_string(from) + " to " + std::to_string(to) + " stands still");
+      }
+    };
+    if (letter_) return wait_for([&] { return letter_->taken; });
+    auto& box = group_->letters[address_];
+    wait_for([&] { return !box.empty(); });
+    tensor_.copy_(box.front()->tensor);
+    box.front()->taken = true;
+    box.pop_front();
+    group_->changed.notify_all();
+  }
+
+ private:
+  std::shared_ptr<ThreadGroup> group_;
+  ThreadGroup::Address address_;
+  at::Tensor tensor_;
+  std::shared_ptr<ThreadGroup::Letter> letter_;
 };
 
 class ThreadCommunicator final : public Communicator {
@@ -55,12 +103,22 @@ class ThreadCommunicator final : public Communicator {
     for (std::size_t r = 1; r < all.size(); ++r) sum.add_(all[r].narrow(0, begin, sum.size(0)));
     return sum;
   }
-  std::unique_ptr<Transfer> send(const at::Tensor&, int, std::uint32_t) override { no_transfers(); }
-  std::unique_ptr<Transfer> receive(at::Tensor, int, std::uint32_t) override { no_transfers(); }
+  std::unique_ptr<Transfer> send(const at::Tensor& tensor, int to, std::uint32_t tag) override {
+    BALLAST_ASSERT(tensor.is_contiguous(), "messages are contiguous");
+    const ThreadGroup::Address address{rank_, to, tag};
+    auto letter = std::make_shared<ThreadGroup::Letter>(ThreadGroup::Letter{tensor});
+    const std::lock_guard lock(group_->mutex);
+    if (tensor.numel() > 0) group_->letters[address].push_back(letter);
+    group_->changed.notify_all();
+    return std::make_unique<ThreadTransfer>(group_, address, tensor, letter);
+  }
+  std::unique_ptr<Transfer> receive(at::Tensor tensor, int from, std::uint32_t tag) override {
+    BALLAST_ASSERT(tensor.is_contiguous(), "messages are contiguous");
+    return std::make_unique<ThreadTransfer>(group_, ThreadGroup::Address{from, rank_, tag}, tensor, nullptr);
+  }
   void barrier() override { group_->barrier.arrive_and_wait(); }
 
  private:
-  [[noreturn]] static void no_transfers() { assertion_failed("send", __FILE__, __LINE__, "collectives only"); }
   std::vector<at::Tensor> exchange(at::Tensor mine) {
     group_->slots[static_cast<std::size_t>(rank_)] = std::move(mine);
     group_->barrier.arrive_and_wait();

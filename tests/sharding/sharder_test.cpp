@@ -83,8 +83,8 @@ TEST(MakeShardPlan, NamesTheNearestStrategy) {
     FAIL() << "an unknown strategy was taken";
   } catch (const UserError& error) {
     EXPECT_STREQ(error.what(),
-                 "sharding = \"per-docment\": must be one of per-sequence, per-document, adaptive, hybrid; did you "
-                 "mean \"per-document\"?");
+                 "sharding = \"per-docment\": must be one of per-sequence, per-document, adaptive, hybrid, ring, "
+                 "hybrid-dp, zeppelin, auto; did you mean \"per-document\"?");
   }
   EXPECT_THROW(make_shard_plan("per-document", {0, 8}, 0, *kCost), UserError);
 }
@@ -103,7 +103,7 @@ rc::Gen<int> any_degree() {
 RC_GTEST_PROP(EverySharder, PutsEveryTokenOnOneRankWithCountsAtMostOneApart, ()) {
   const std::vector<Tokens> bounds = *any_boundaries();
   const int ranks = *any_degree();
-  for (const std::string& name : sharding_names()) {
+  for (const std::string& name : gathering_sharding_names()) {
     const ShardPlan plan = make_shard_plan(name, bounds, ranks, *kCost);
     RC_ASSERT(plan.num_ranks() == ranks);
     RC_ASSERT(plan.cu_seqlens == bounds);
@@ -119,7 +119,7 @@ RC_GTEST_PROP(EverySharder, KeepsTheAttentionWorkOfTheWhole, ()) {
     const Tokens length = bounds[d + 1] - bounds[d];
     whole += length * (length + 1) / 2;
   }
-  for (const std::string& name : sharding_names()) {
+  for (const std::string& name : gathering_sharding_names()) {
     const auto pairs = pairs_per_rank(make_shard_plan(name, bounds, ranks, *kCost));
     RC_ASSERT(std::accumulate(pairs.begin(), pairs.end(), std::int64_t{0}) == whole);
   }

@@ -1,6 +1,6 @@
-// Executes a ShardPlan on one context parallel rank (requirement L4): all-gather of keys and values, attention of the
-// local queries block by block, and a reduce-scatter of the gradients of keys and values in backward. Any plan, any
-// degree; a rank that holds no token still joins both collectives.
+// Executes a ShardPlan on one context parallel rank, differentiated by autograd: tokens move from linear to attention
+// order, keys reach queries as the plan says (core.h), and the outputs move back (requirements L4, Z4, Z6). Any plan,
+// any degree; a rank that holds no token still takes its part.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,26 +8,25 @@
 #include <memory>
 
 #include "ballast/ir/shard_plan.h"
-#include "ballast/runtime/comm/communicator.h"
-#include "ballast/runtime/profiler/span_recorder.h"
+#include "ballast/runtime/attention/core.h"
 
 namespace ballast {
 
-// Attention of one micro-batch in one stage; made once, used by every layer, differentiated by autograd. Used by the
-// rank's own thread. Forward and backward of the cp ranks must run in the same order of layers.
+// Attention of one micro-batch in one stage; made once, used by every layer. Used by the rank's own thread. Forward and
+// backward of the cp ranks must run in the same order of layers.
 class ContextAttention {
  public:
-  // `cp` and `recorder` must outlive every backward through this. REQUIRES: plan.violations() is empty and the plan is
-  // for cp.size() ranks.
-  ContextAttention(const ShardPlan& plan, Communicator& cp, SpanRecorder& recorder, int stage, int micro_batch);
+  // What the context names must outlive every backward through this. REQUIRES: plan.violations() is empty and the plan
+  // is for cp.size() ranks.
+  ContextAttention(const ShardPlan& plan, const AttentionContext& context);
 
-  // Local tokens in the plan's local order: q_THD, k_TKD, v_TKD -> out_THD. `layer` labels the spans.
+  // Local tokens in linear order: q_THD, k_TKD, v_TKD -> out_THD. `layer` labels the spans.
   at::Tensor operator()(int layer, const at::Tensor& q_THD, const at::Tensor& k_TKD, const at::Tensor& v_TKD) const;
 
-  struct Plan;  // what all layers share: blocks, index maps, where to record
+  struct Shared;  // what all layers share
 
  private:
-  std::shared_ptr<const Plan> plan_;
+  std::shared_ptr<const Shared> shared_;
 };
 
 }  // namespace ballast

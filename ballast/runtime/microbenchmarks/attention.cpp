@@ -35,7 +35,7 @@ TwoTimes time_documents(const MeasureOptions& options, Tokens length, Tokens cou
   const auto cp = make_solo_communicator("cp");
   RankHooks hooks;
   SpanRecorder recorder(0, std::chrono::steady_clock::now(), hooks);
-  const ContextAttention attention(plan, *cp, recorder, 0, 0);
+  const ContextAttention attention(plan, {*cp, recorder, hooks, 0, 0});
   const Rows rows = random_rows(options, length * count, length * count);
   for (const at::Tensor* leaf : {&rows.q, &rows.k, &rows.v}) leaf->requires_grad_();
   const at::Tensor dout = at::randn_like(rows.q);

@@ -12,14 +12,14 @@
 
 #include "ballast/ir/timeline.h"
 #include "ballast/runtime/comm/communicator.h"
+#include "ballast/runtime/profiler/pace.h"
 
 namespace ballast {
 
 // What a rank does besides recording when it starts and stops computing, and when it turns to a new action. The core
 // lease and the status board are such; this base does nothing.
-class RankHooks {
+class RankHooks : public Pace {
  public:
-  virtual ~RankHooks() = default;
   virtual void compute_begins() {}                      // blocks until this rank holds its core
   virtual void compute_ends() {}                        // gives the core to others
   virtual void at_action(std::string_view /*what*/) {}  // "step 4: 1F3"; for the post-mortem

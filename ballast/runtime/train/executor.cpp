@@ -148,7 +148,7 @@ class StepRun {
   }
 
   std::vector<std::int64_t> crossing_shape(int micro_batch) const {
-    return {shard_plans_[static_cast<std::size_t>(micro_batch)].num_tokens(me_.cp), model_.hidden_dim()};
+    return {shard_plans_[static_cast<std::size_t>(micro_batch)].linear_tokens(me_.cp), model_.hidden_dim()};
   }
 
   Bytes crossing_bytes(int micro_batch) const {
@@ -191,7 +191,7 @@ class StepRun {
   void forward(const Action& action) {
     const auto m = static_cast<std::size_t>(action.micro_batch);
     const MicroBatchData& data = data_[m];
-    const ContextAttention attention(shard_plans_[m], *mesh_.cp, recorder_, action.stage, action.micro_batch);
+    const ContextAttention attention(shard_plans_[m], {*mesh_.cp, recorder_, hooks_, action.stage, action.micro_batch});
     InFlight flight;
     flight.input = action.stage == 0 ? data.tokens_T
                                      : take_arrival({ActionKind::F, action.stage, action.micro_batch}).requires_grad_();

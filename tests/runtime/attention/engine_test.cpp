@@ -16,6 +16,7 @@ namespace {
 
 using testing::random_boundaries;
 using testing::random_plan;
+using testing::random_ring_plan;
 using testing::run_ranks;
 
 struct Inputs {
@@ -54,11 +55,14 @@ Result by_engine(const Inputs& in, const ShardPlan& plan) {
   run_ranks(plan.num_ranks(), [&](Communicator& cp) {
     RankHooks hooks;
     SpanRecorder recorder(cp.rank(), std::chrono::steady_clock::now(), hooks);
-    const auto packed = plan.local_to_packed(cp.rank());
+    std::vector<Tokens> packed;
+    for (const TokenRange& range : plan.linear_ranges(cp.rank())) {
+      for (Tokens t = range.begin; t < range.end; ++t) packed.push_back(t);
+    }
     const at::Tensor rows = at::tensor(at::ArrayRef<Tokens>(packed), at::kLong);
     const Inputs local{in.q.index_select(0, rows), in.k.index_select(0, rows), in.v.index_select(0, rows),
                        in.dout.index_select(0, rows)};
-    const ContextAttention attention(plan, cp, recorder, 0, 0);
+    const ContextAttention attention(plan, {cp, recorder, hooks, 0, 0});
     const Result result = differentiate(
         local, [&](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) { return attention(0, q, k, v); });
     whole.out.index_copy_(0, rows, result.out);  // ranks write to rows of their own
@@ -66,6 +70,7 @@ Result by_engine(const Inputs& in, const ShardPlan& plan) {
     whole.dk.index_copy_(0, rows, result.dk);
     whole.dv.index_copy_(0, rows, result.dv);
     const auto spans = recorder.take();
+    if (plan.exchange == KvExchange::rings) return;
     ASSERT_EQ(spans.size(), 2U);
     EXPECT_EQ(spans[0].kind, SpanKind::GATHER_KV);
     EXPECT_EQ(spans[1].kind, SpanKind::REDUCE_KV);
@@ -101,6 +106,14 @@ RC_GTEST_PROP(ContextAttention, EqualsTheReferenceOnAnyPlanInFloat64, ()) {
   RC_ASSERT(error(by_engine(in, plan), by_reference(in, cu_seqlens)) <= 1e-10);
 }
 
+RC_GTEST_PROP(ContextAttention, EqualsTheReferenceOnAnyRingsAndMovesInFloat64, ()) {
+  const auto cu_seqlens = random_boundaries(8, 80);
+  const auto plan = random_ring_plan(cu_seqlens, *rc::gen::inRange(1, 9), 8);
+  const int group = *rc::gen::element(1, 2);
+  const auto in = random_inputs(plan.num_tokens(), 2 * group, 2, 8, at::kDouble, *rc::gen::arbitrary<std::uint32_t>());
+  RC_ASSERT(error(by_engine(in, plan), by_reference(in, cu_seqlens)) <= 1e-10);
+}
+
 struct Case {
   std::vector<Tokens> cu_seqlens;
   int ranks;
@@ -120,6 +133,29 @@ TEST(ContextAttention, EqualsTheReferenceInFloat32) {
     const auto in = random_inputs(plan.num_tokens(), 4, 2, 16, at::kFloat, 5);
     // Gradients of keys sum over up to 1,300 queries of values around 1.
     EXPECT_LE(error(by_engine(in, plan), by_reference(in, c.cu_seqlens)), 1e-5) << c.cu_seqlens.back() << " tokens";
+  }
+}
+
+// Every document dealt round robin to one ring.
+ShardPlan ring_plan(const Case& c) {
+  ShardPlan plan = dealt_plan(c.cu_seqlens, c.ranks, c.run);
+  plan.exchange = KvExchange::rings;
+  if (c.ranks < 2) return plan;
+  plan.rings.push_back({});
+  for (int rank = 0; rank < c.ranks; ++rank) plan.rings[0].ranks.push_back(rank);
+  for (std::size_t d = 0; d + 1 < c.cu_seqlens.size(); ++d) plan.rings[0].documents.push_back(d);
+  return plan;
+}
+
+TEST(ContextAttention, RingsEqualTheReferenceInFloat32AndInBfloat16) {
+  for (const Case& c : kCases) {
+    const auto plan = ring_plan(c);
+    ASSERT_TRUE(plan.violations().empty()) << plan.violations().front();
+    const auto in = random_inputs(plan.num_tokens(), 4, 2, 16, at::kFloat, 5);
+    EXPECT_LE(error(by_engine(in, plan), by_reference(in, c.cu_seqlens)), 1e-5) << c.cu_seqlens.back() << " tokens";
+    const auto half = random_inputs(plan.num_tokens(), 4, 2, 16, at::kBFloat16, 5);
+    const Inputs wide{half.q.to(at::kFloat), half.k.to(at::kFloat), half.v.to(at::kFloat), half.dout.to(at::kFloat)};
+    EXPECT_LE(error(by_engine(half, plan), by_reference(wide, c.cu_seqlens)), 0.1) << c.cu_seqlens.back() << " tokens";
   }
 }
 
