@@ -27,6 +27,7 @@ void EmulatedPace::attention_done(bool forward, const std::vector<AttentionPart>
 }
 
 void EmulatedPace::busy_for(Seconds seconds) {
+  worked_ += seconds;
   const auto until = since_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   const auto now = Clock::now();
   if (now > until) {

@@ -23,6 +23,7 @@ class EmulatedPace final : public RankHooks {
   // By how much the real work of this machine took longer than the device's would have, in all: what the emulation is
   // off by. 0 where the machine kept up.
   Seconds late() const { return late_; }
+  Seconds worked() const { return worked_; }  // of the device
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -32,6 +33,7 @@ class EmulatedPace final : public RankHooks {
   RankHooks& inner_;
   Clock::time_point since_;  // what came before is done
   Seconds late_ = 0;
+  Seconds worked_ = 0;
 };
 
 }  // namespace ballast::cli

@@ -74,9 +74,9 @@ function drawZoneChart(zones, width, height) {
     if (right - left < 0.5) return;
     behind.append(svg("rect", { class: "zone", x: left, width: right - left, y: area.top, height: area.bottom - area.top, fill: queueColour(band.queue), opacity: shade(0.1, 0.17) }));
     const middle = (left + right) / 2;
-    if (right - left > band.name.length * 7.5 + 6) node.append(label(area.top + 15, band.name, { class: "zone-name", x: middle, "text-anchor": "middle", fill: queueColour(band.queue) }));
+    if (right - left > band.name.length * 7.5 + 6) node.append(label(area.top + 15, band.name, { class: "zone-name", x: middle, "text-anchor": "middle", style: `fill:${queueColour(band.queue)}` }));
     else if (right - left > 13) {  // from below upwards, over the lines' lower right, which is empty
-      node.append(label(area.bottom - 8, band.name, { class: "zone-name", x: middle + 4, fill: queueColour(band.queue), transform: `rotate(-90 ${middle + 4} ${area.bottom - 8})` }));
+      node.append(label(area.bottom - 8, band.name, { class: "zone-name", x: middle + 4, style: `fill:${queueColour(band.queue)}`, transform: `rotate(-90 ${middle + 4} ${area.bottom - 8})` }));
     }
   });
   for (const [, key, colour] of series) {

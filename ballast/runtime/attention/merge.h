@@ -15,4 +15,9 @@ struct AttentionOutput {
 // The merge itself is computed in the log-sum-exp's type and rounded once to the outputs' type.
 AttentionOutput merge(const AttentionOutput& a, const AttentionOutput& b);
 
+// The same in place, in one pass: `into` becomes the merge of itself and `part`. into.out_QHD is float32 (float64 for
+// float64) whatever the type of part's, so that many parts may be merged without rounding between; rows that have
+// attended nothing so far hold any finite numbers and -infinity.
+void merge_into(const AttentionOutput& into, const AttentionOutput& part);
+
 }  // namespace ballast

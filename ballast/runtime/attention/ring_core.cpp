@@ -114,11 +114,7 @@ class Accumulator {
   }
 
   void add(const TokenRange& rows, const AttentionOutput& part) {
-    const at::Tensor out = rows_of(out_THD, rows);
-    const at::Tensor lse = lse_HT.narrow(1, rows.begin, rows.size());
-    const AttentionOutput merged = merge({out, lse}, {part.out_QHD.to(out.scalar_type()), part.lse_HQ});
-    out.copy_(merged.out_QHD);
-    lse.copy_(merged.lse_HQ);
+    merge_into({rows_of(out_THD, rows), lse_HT.narrow(1, rows.begin, rows.size())}, part);
   }
   // Rows that have nothing so far.
   void set(const TokenRange& rows, const AttentionOutput& all) {

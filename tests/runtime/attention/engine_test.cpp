@@ -6,6 +6,7 @@
 #include <rapidcheck/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "ballast/runtime/attention/merge.h"
 #include "ballast/runtime/attention/reference.h"
 #include "tests/runtime/one_thread.h"
 #include "tests/runtime/random_plan.h"
@@ -166,6 +167,24 @@ TEST(ContextAttention, EqualsTheReferenceInBfloat16ToItsPrecision) {
     const Inputs wide{in.q.to(at::kFloat), in.k.to(at::kFloat), in.v.to(at::kFloat), in.dout.to(at::kFloat)};
     // 8 bits of mantissa on values up to 8.
     EXPECT_LE(error(by_engine(in, plan), by_reference(wide, c.cu_seqlens)), 0.1) << c.cu_seqlens.back() << " tokens";
+  }
+}
+
+TEST(MergeInto, IsTheMergeOfTheReferenceForAnyStridesAndFromNothing) {
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    const auto part = [&](int seed) {
+      at::Generator generator = at::detail::createCPUGenerator(seed);
+      return AttentionOutput{at::randn({4, 7, 16}, generator, type).transpose(0, 1), at::randn({4, 7}, generator, type)};
+    };
+    const AttentionOutput a = part(1);
+    const AttentionOutput b = part(2);
+    const AttentionOutput into{at::zeros({7, 4, 16}, type), at::full({4, 7}, -INFINITY, type)};
+    merge_into(into, a);
+    merge_into(into, b);
+    const AttentionOutput merged = merge(a, b);
+    const double tolerance = type == at::kDouble ? 1e-13 : 1e-6;
+    EXPECT_LE(error(into.out_QHD, merged.out_QHD), tolerance);
+    EXPECT_LE(error(into.lse_HQ, merged.lse_HQ), tolerance);
   }
 }
 
