@@ -130,11 +130,13 @@ void RouteGroup::leave_together(Seconds timeout) {
   wait_for_whoever_is_there(works, std::chrono::milliseconds(static_cast<std::int64_t>(timeout * 1000)));
 }
 
-void RouteGroup::leave_alone() {
+void RouteGroup::leave_alone(int failed_rank) {
   std::vector<Work> works;
   for (int peer = 0; peer < group_->getSize(); ++peer) {
     if (peer == rank_) continue;
-    with_whoever_is_there([&] { works.push_back(send_header({.kind = RouteHeaderKind::left, .from = rank_}, peer)); });
+    with_whoever_is_there([&] {
+      works.push_back(send_header({.kind = RouteHeaderKind::left, .from = rank_, .lost_rank = failed_rank}, peer));
+    });
   }
   wait_for_whoever_is_there(works, kLastWords);
 }

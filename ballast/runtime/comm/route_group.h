@@ -21,7 +21,7 @@ enum class RouteHeaderKind : std::int32_t {
   part,      // announces a part, whose chunks follow under `tag`
   received,  // to a proxy: I have all of the part you sent me under `tag`
   lost,      // to the next hop: the rest of the part that I send under `tag` will not come
-  left,      // to everyone: I have failed and pass nothing on any more
+  left,      // to everyone: I pass nothing on any more, because `lost_rank`, perhaps I, has failed
 };
 
 // Ranks are global; the same bytes on all hops but for `from` and `tag`.
@@ -69,8 +69,8 @@ class RouteGroup {
 
   // A barrier in which whoever is gone counts as there.
   void leave_together(Seconds timeout);
-  // Tells everyone that this rank leaves because it failed, or they would wait for it until their time-out.
-  void leave_alone();
+  // Tells everyone that this rank leaves and who has failed, or they would wait for it until their time-out.
+  void leave_alone(int failed_rank);
 
  private:
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;

@@ -55,8 +55,8 @@ class Router::Core {
         listener_([this] { listen(); }) {}
 
   ~Core() {
-    if (a_message_failed || std::uncaught_exceptions() > exceptions_at_start_) {
-      group.leave_alone();
+    if (failed_ || std::uncaught_exceptions() > exceptions_at_start_) {
+      group.leave_alone(failed_rank_ < 0 ? group.rank() : failed_rank_.load());
     } else {
       group.leave_together(timeout_);
     }
@@ -68,9 +68,15 @@ class Router::Core {
 
   const Routing routing;
   RouteGroup group;
-  std::atomic<bool> a_message_failed = false;  // here or, as far as is known, elsewhere
 
   Bytes forwarded_bytes() const { return proxy_.forwarded_bytes(); }
+
+  // Notes that a message failed; gives the reason for its user: where a rank is known to have failed, that and not what
+  // came of it.
+  std::string reason(const std::exception& error) {
+    failed_ = true;
+    return failed_rank_ < 0 ? first_line_of(error) : rank_failed();
+  }
 
   void expect(const std::shared_ptr<Arriving>& part) {
     const std::lock_guard lock(mutex_);
@@ -127,10 +133,14 @@ class Router::Core {
 
   // Nothing more is announced, or not all of it: waits for that end.
   void fail(std::string why) {
-    a_message_failed = true;
+    failed_ = true;
     const std::lock_guard lock(mutex_);
     if (failure_.empty()) failure_ = std::move(why);
     announced_.notify_all();
+  }
+
+  std::string rank_failed() const {
+    return "rank " + std::to_string(failed_rank_) + " has failed and routes nothing any more";
   }
 
   void take(const RouteHeader& header) {
@@ -139,7 +149,8 @@ class Router::Core {
     } else if (header.kind == RouteHeaderKind::lost) {
       if (!proxy_.take_lost(header)) take_lost(header);
     } else if (header.kind == RouteHeaderKind::left) {
-      fail("rank " + std::to_string(header.from) + " has failed and routes nothing any more");
+      if (failed_rank_ < 0) failed_rank_ = header.lost_rank;
+      fail(rank_failed());
     } else if (header.destination != group.rank()) {
       proxy_.pass_on(header);
     } else {
@@ -203,9 +214,11 @@ class Router::Core {
 
   Seconds timeout_;
   int exceptions_at_start_;
-  std::mutex mutex_;  // of what follows, up to the proxy
+  std::atomic<bool> failed_ = false;   // a message here or a rank elsewhere
+  std::atomic<int> failed_rank_ = -1;  // the first, where one has said so
+  std::mutex mutex_;                   // of what follows, up to the proxy
   std::condition_variable announced_;
-  std::string failure_;                                              // why the listener ended early
+  std::string failure_;                                              // why not every header comes any more
   std::map<Place, std::deque<std::shared_ptr<Arriving>>> expected_;  // receives without a header yet
   std::map<Place, std::deque<RouteHeader>> early_;                   // headers without a receive yet
   std::map<std::pair<int, int>, std::shared_ptr<Arriving>> arriving_;
@@ -240,9 +253,8 @@ class Router::SentMessage final : public Message {
     try {
       direct_->wait(timeout);
       for (const Send& send : sends_) wait(send, deadline);
-    } catch (...) {
-      core_.a_message_failed = true;
-      throw;
+    } catch (const std::exception& error) {
+      throw RunError(core_.reason(error));
     }
   }
 
@@ -260,8 +272,7 @@ class Router::SentMessage final : public Message {
         sends_.push_back({core_.group.send(chunk, proxy, header.tag), proxy});
       }
     } catch (const std::exception& error) {
-      core_.a_message_failed = true;
-      throw RunError(of_proxy(proxy, first_line_of(error)));
+      throw RunError(core_.reason(RunError(of_proxy(proxy, first_line_of(error)))));
     }
   }
 
@@ -302,9 +313,8 @@ class Router::ReceivedMessage final : public Message {
     try {
       direct_->wait(timeout);
       for (const std::shared_ptr<Arriving>& part : parts_) core_.wait(*part, deadline);
-    } catch (...) {
-      core_.a_message_failed = true;
-      throw;
+    } catch (const std::exception& error) {
+      throw RunError(core_.reason(error));
     }
   }
 
