@@ -1,6 +1,6 @@
-// One rank of an emulated cluster (tools/emulated_cluster run FILE -- bench_emulated_links FILE routed|direct): what one
-// large message between nodes takes, how much of it hides behind work, and what attention of one long sequence takes in a
-// ring over all ranks. Rank 0 prints one JSON object.
+// One rank of an emulated cluster (tools/emulated_cluster run FILE -- bench_emulated_links FILE routed|direct): what
+// one large message between nodes takes, how much of it hides behind work, and what attention of one long sequence
+// takes in a ring over all ranks. Rank 0 prints one JSON object.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -104,15 +104,14 @@ void measure(RankSession& session, const std::string& file, bool routed) {
   const double with_work = crossing(mesh, to, direct);
   const auto [forward, backward] = ring_attention(mesh, session, *cost);
   if (rank != 0) return;
-  fmt::print("{}\n", nlohmann::ordered_json{
-                         {"routed", routed},
-                         {"crossing_bytes", kCrossing},
-                         {"crossing_seconds", alone},
-                         {"work_seconds", direct},
-                         {"crossing_with_work_seconds", with_work},
-                         {"hidden_share", 1 - (with_work - direct) / alone},
-                         {"ring_forward_seconds", forward},
-                         {"ring_backward_seconds", backward}}
+  fmt::print("{}\n", nlohmann::ordered_json{{"routed", routed},
+                                            {"crossing_bytes", kCrossing},
+                                            {"crossing_seconds", alone},
+                                            {"work_seconds", direct},
+                                            {"crossing_with_work_seconds", with_work},
+                                            {"hidden_share", 1 - (with_work - direct) / alone},
+                                            {"ring_forward_seconds", forward},
+                                            {"ring_backward_seconds", backward}}
                          .dump());
 }
 

@@ -12,9 +12,13 @@
 #include <vector>
 
 #include "ballast/base/random.h"
+#include "ballast/cost/cluster_cost.h"
+#include "ballast/io/cluster_toml.h"
+#include "ballast/io/device_profile_json.h"
 #include "ballast/io/lengths.h"
 #include "ballast/packing/packed_stream.h"
 #include "ballast/sharding/sharder.h"
+#include "ballast/sharding/zeppelin.h"
 
 using namespace ballast;
 
@@ -121,6 +125,30 @@ nlohmann::json measure_sharding(const std::string& sharding, const std::vector<T
   return {{"milliseconds_median", 1e3 * median(seconds)}};
 }
 
+// Zeppelin's partitioner on cluster A, 65,536 tokens a rank.
+nlohmann::json measure_placement(int ranks, const std::vector<Tokens>& lengths) {
+  const ClusterSpec cluster = read_cluster("profiles/clusters/zeppelin_a.toml");
+  const auto cost = make_cluster_cost(read_device_profile(cluster.device), cluster, *model_preset("llama-7b"),
+                                      {.dims = {.dp = 1, .pp = 1, .cp = ranks}});
+  Documents documents(lengths);
+  std::vector<Tokens> cu_seqlens = {0};
+  while (cu_seqlens.back() < Tokens{65536} * ranks) {
+    cu_seqlens.push_back(cu_seqlens.back() + documents.next()->length);
+  }
+  std::vector<double> seconds;
+  ZeppelinPlan placed;
+  for (int i = 0; i < 9; ++i) {
+    const auto begin = Clock::now();
+    placed = shard_zeppelin(cu_seqlens, ranks, *cost);
+    seconds.push_back(seconds_since(begin));
+  }
+  return {{"documents", cu_seqlens.size() - 1},
+          {"rings", placed.plan.rings.size()},
+          {"moves", placed.plan.moves.size()},
+          {"lower_bound_gap_estimated", placed.gap()},
+          {"milliseconds_median", 1e3 * median(seconds)}};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -134,6 +162,9 @@ int main(int argc, char** argv) {
   }
   for (const std::string& sharding : sharding_names()) {
     result["sharding_1024_documents_over_16_ranks"][sharding] = measure_sharding(sharding, lengths, *cost);
+  }
+  for (const int ranks : {128, 4096}) {
+    result["zeppelin_65536_tokens_a_rank"][std::to_string(ranks) + "_ranks"] = measure_placement(ranks, lengths);
   }
   fmt::print("{}\n", result.dump(2));
 }

@@ -224,8 +224,8 @@ void run_rank(RankSession& session, const TrainOptions& options, const std::stri
   }
   mesh.world->barrier();  // all timelines are written
   if (pace && rank == 0 && !options.quiet) {
-    fmt::print(stderr, "emulated: this machine was {:.2f} s late of rank 0's pace, in {:.2f} s of its work\n", pace->late(),
-               pace->worked());
+    fmt::print(stderr, "emulated: this machine was {:.2f} s late of rank 0's pace, in {:.2f} s of its work\n",
+               pace->late(), pace->worked());
   }
   if (rank == 0) finish_run(setup, session, outcome, last_state, command, options);
 }

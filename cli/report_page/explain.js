@@ -4,7 +4,7 @@ const { placement, trials, zones } = data;
 
 document.getElementById("top").append(
   el("div", { class: "kicker" }, el("span", { class: "verdict" }, "predicted"), el("span", {}, zones.cost)),
-  el("h1", {}, placement ? `${placement.sharding}, ${gapText(placement.lower_bound_gap)}: ${queuesText(placement)}` : zonesAnswer(zones)),
+  el("h1", {}, placement ? `${shardingName(placement.sharding)}, ${gapText(placement.lower_bound_gap)}; ${hasQueues(placement) ? "documents: " : ""}${queuesText(placement)}` : "Where a document may go: " + zonesShort(zones)),
   placement ? el("ul", { class: "story" }, ...(trials ? [el("li", {}, shardersAnswer(placement, trials))] : []), el("li", {}, zonesAnswer(zones))) : "");
 if (placement) {
   drawPlacement(document.getElementById("placement"), placement, trials, data.why, document.getElementById("sharders"));

@@ -6,14 +6,16 @@ const QUEUES = {
   move: ["moves tokens", "#8540c4", "#c492f5"], inter_node: ["ring across nodes", "#c2500f", "#ff9d5c"],
   intra_node: ["ring in a node", "#1a62d6", "#6ea8ff"], local: ["local", "#17804d", "#5fd39a"], wait: ["waits for its ring", "#d3d8de", "#3a434d"],
 };
+const MOSTLY = { move: "moving tokens", inter_node: "in a ring across nodes", intra_node: "in a ring in a node", local: "in local documents", wait: "waiting for its ring" };
 const queueColour = (queue) => shade(QUEUES[queue][1], QUEUES[queue][2]);
 const tokensText = (length) => length >= 1024 && Number.isInteger(Math.log2(length)) ? power(Math.log2(length)) : grouped(length);
+const shardingName = (name) => name.replaceAll("_", "-");
 const counted = (count, one, many = one + "s") => `${grouped(count)} ${count === 1 ? one : many}`;
 
 // ---- zones ----
 
 const zoneSeries = (zones) => [
-  ["attention", "attention_seconds", shade("#171b21", "#e8ecf0"), "attention"], ["linear modules", "linear_seconds", shade("#8b95a1", "#8e9aa8"), "linear"],
+  ["attention", "attention_seconds", shade("#171b21", "#e8ecf0"), "attention"], ["linear modules", "linear_seconds", shade("#64707e", "#97a3b1"), "linear"],
   ["transfer in a node", "intra_node_seconds", queueColour("intra_node"), "in a node"],
   ...(zones.ranks_per_node > 0 ? [["transfer across nodes", "inter_node_seconds", queueColour("inter_node"), "across"]] : [])];
 
@@ -25,11 +27,19 @@ function zoneBands(zones) {
           { name: "across nodes", queue: "inter_node", from: across, to: Infinity }].filter((band) => band.from < band.to);
 }
 
+// In few words, for a title.
+function zonesShort(zones) {
+  const bands = zoneBands(zones);
+  return bands.map((band) => band.to === Infinity && band.from === 0 ? `${band.name} at every length asked for` : band.from === 0 ? `${band.name} below ${grouped(band.to)} tokens` : `${band.name} from ${grouped(band.from)}`).join(", ");
+}
+
 function zonesAnswer(zones) {
   const [inside, across] = [zones.intra_node_from_tokens, zones.ranks_per_node > 0 ? zones.inter_node_from_tokens : undefined];
   const longest = zones.points.length ? tokensText(zones.points[zones.points.length - 1].length_tokens) : "0";
   const alone = across === undefined ? " (all ranks share a node)" : "";
   if (!isNumber(inside) && !isNumber(across)) return `No length up to ${longest} tokens hides a ring's messages${across === undefined ? " in a node" + alone : ", neither in a node nor across nodes"}.`;
+  if (inside <= 1 && isNumber(inside) && !isNumber(across)) return `At every length a ring in a node hides its messages${across === undefined ? alone : `; no length up to ${longest} hides them across nodes`}.`;
+  if (isNumber(across) && across <= 1) return "At every length a ring hides its messages, in a node and across nodes alike.";
   if (isNumber(across) && (!isNumber(inside) || across <= inside)) return `From ${grouped(across)} tokens on a ring hides its messages, in a node and across nodes alike; shorter documents stay on one rank.`;
   return `A document shorter than ${grouped(inside)} tokens stays on one rank; from ${grouped(inside)} on a ring in a node hides its messages` +
     (across === undefined ? alone : isNumber(across) ? `, from ${grouped(across)} on a ring across nodes.` : `; no length up to ${longest} hides them across nodes.`) + (across === undefined ? "." : "");
@@ -48,10 +58,10 @@ function drawZoneChart(zones, width, height) {
   const points = zones.points;
   const series = zoneSeries(zones);
   const narrow = width < 560;
-  const room = narrow ? 66 : 128;  // for the names of the lines
+  const room = narrow ? 66 : 146;  // for the names of the lines
   const bands = zoneBands(zones);
   const lengths = [...points.map((point) => point.length_tokens), ...bands.slice(1).map((band) => band.from)];
-  let [first, last] = [Math.log2(Math.min(...lengths)), Math.log2(Math.max(...lengths))];
+  let [first, last] = [Math.log2(points.length ? points[0].length_tokens : Math.min(...lengths)), Math.log2(Math.max(...lengths))];
   if (first === last) { first -= 1; last += 1; }
   const values = series.flatMap(([, key]) => points.map((point) => point[key])).filter((value) => value > 0);
   const low = Math.log10(Math.min(...values, 1)) - 0.05;
@@ -62,10 +72,11 @@ function drawZoneChart(zones, width, height) {
   const spread = (all, most) => all.filter((_, i) => i % Math.ceil(all.length / most) === 0);
   const { node, sx, sy, area } = frame(width - room, height, {
     x: [first, last], y: [low, top], xTicks: spread(whole(first, last), narrow ? 6 : 14), yTicks: spread(whole(low, high), 9),
-    xFormat: power, yFormat: (exponent) => axisDuration(10 ** exponent), xLabel: "tokens in the document", left: 54 });
+    xFormat: power, yFormat: (exponent) => exponent >= 4 ? `1e${exponent} s` : axisDuration(10 ** exponent), xLabel: "tokens in the document", left: 54 });
   node.setAttribute("viewBox", `0 0 ${width} ${height}`);
   const x = (length) => Math.min(area.right, Math.max(area.left, sx(Math.log2(Math.max(length, 1)))));
   const y = (seconds) => sy(Math.log10(seconds));
+  node.querySelectorAll(".gridline").forEach((line) => { line.style.stroke = "var(--line)"; });
   const behind = svg("g", {});
   node.prepend(behind);
   const label = (at, text, attributes) => svg("text", { class: "halo", y: at, ...attributes }, text);
@@ -88,14 +99,16 @@ function drawZoneChart(zones, width, height) {
     const colour = queueColour(band.queue);
     const text = `${band.name} from ${grouped(band.from)}`;
     // Each in its own line of text, on the side that has room.
-    const leftwards = at - area.left > text.length * 6.5 && (i === 0 || at + text.length * 6.5 > area.right);
+    const leftwards = at - area.left > text.length * 6.5 && (i === 0 || at + text.length * 7.2 > width);
     node.append(svg("line", { class: "crossing", x1: at, x2: at, y1: area.top + 22, y2: area.bottom, stroke: colour, "stroke-width": 1.5, "stroke-dasharray": "5 3" }),
                 label(area.top + 34 + 15 * i, text, { class: "crossing-name", x: at + (leftwards ? -5 : 5), "text-anchor": leftwards ? "end" : "start" }));
     const [attention, sent] = [zoneValue(points, "attention_seconds", band.from), zoneValue(points, band.queue + "_seconds", band.from)];
     if (!attention || !sent) return;
     node.append(svg("line", { x1: at, x2: at, y1: y(attention), y2: y(sent), stroke: colour, "stroke-width": 4 }),
                 svg("circle", { cx: at, cy: y(attention), r: 4, fill: colour }), svg("circle", { cx: at, cy: y(sent), r: 4, fill: colour }),
-                label((y(attention) + y(sent)) / 2 + 4, ratio(attention / sent, 1), { x: at + (i === 0 && bands.length > 2 ? -8 : 8), "text-anchor": i === 0 && bands.length > 2 ? "end" : "start" }));
+                // Where no line runs: before the crossing above attention, after it below the transfer.
+                i === 0 && bands.length > 2 ? label(y(attention) - 6, ratio(attention / sent, 1), { x: at - 8, "text-anchor": "end" })
+                  : label(y(sent) + (at + 44 > area.right ? 32 : 17), ratio(attention / sent, 1), at + 44 > area.right ? { x: at - 8, "text-anchor": "end" } : { x: at + 8 }));
   });
   // Names at the ends of the lines, moved apart where they would cover each other.
   const end = points[points.length - 1];
@@ -114,7 +127,8 @@ function drawZones(section, zones) {
   section.append(el("h2", { id: section.id + "-title" }, "Zones by length"), el("p", {}, zonesAnswer(zones)),
     figure({
       id: section.id + "-chart", height: 380, title: "One layer by length of a document, forward and backward",
-      about: "On one rank, and its keys, values and their gradients sent once; both axes are logarithmic. Each round of a ring of two attends a quarter and sends half of a document: its messages are hidden from the length on at which attention takes about twice the transfer (more where latency counts). The dashed lines are these lengths.",
+      about: "Attention and linear modules on one rank; the transfer of all keys, values and their gradients once. " +
+        (zoneBands(zones).length > 1 ? "Dashed: from here on a ring of two hides its messages. A round attends a quarter of the document and sends half, so attention must take about twice the transfer." : "A round of a ring of two attends a quarter of the document and sends half, so attention must take about twice the transfer to hide it."),
       draw: (width, height) => drawZoneChart(zones, width, height),
       table: () => ({ columns: ["tokens", "attention s", "linear modules s", "transfer in a node s", "transfer across nodes s"], rows: zones.points.map((point) => [point.length_tokens, point.attention_seconds, point.linear_seconds, point.intra_node_seconds, point.inter_node_seconds].map((value, i) => i ? Number(value.toPrecision(6)) : value)) }),
     }));
@@ -124,13 +138,17 @@ function drawZones(section, zones) {
 
 const gapText = (gap) => !isNumber(gap) ? "" : Math.abs(gap) < 5e-4 ? "at the lower bound" : gap > 0 ? `${percent(gap)} above the lower bound` : `${percent(-gap)} below the estimated lower bound`;
 
-function queuesText({ documents, queues }) {
-  if (queues.local + queues.intra_node + queues.inter_node === 0) return documents === 0 ? "no documents" : `keys and values of ${counted(documents, "document")} are gathered`;
+// Of a plan that gathers keys no document is in a queue.
+const hasQueues = ({ queues }) => queues.local + queues.intra_node + queues.inter_node > 0;
+
+function queuesText(placement) {
+  const { documents, queues } = placement;
+  if (!hasQueues(placement)) return documents === 0 ? "no documents" : "keys and values are gathered on every rank";
   return [["across nodes", queues.inter_node], ["in a node", queues.intra_node], ["local", queues.local]].map(([name, count]) => `${grouped(count)} ${name}`).join(", ");
 }
 
 function placementAnswer(placement) {
-  return `${placement.sharding}: ${duration(placement.slowest_seconds)} for a layer, forward and backward, ${gapText(placement.lower_bound_gap)} (${duration(placement.lower_bound_seconds)}). ` +
+  return `${shardingName(placement.sharding)}: ${duration(placement.slowest_seconds)} for a layer, forward and backward, ${gapText(placement.lower_bound_gap)} (${duration(placement.lower_bound_seconds)}). ` +
     `${counted(placement.documents, "document")}, ${counted(placement.tokens, "token")}: ${queuesText(placement)}. ` +
     (placement.moved_tokens > 0 ? `${counted(placement.moved_tokens, "token")} (${percent(placement.moved_tokens / placement.tokens)}) move to even out the linear modules.` : "No tokens are moved.");
 }
@@ -180,7 +198,7 @@ function ranksPanel(placement) {
   height += 2;
   const head = el("canvas", { "aria-hidden": "true", style: "height:38px" });
   const canvas = el("canvas", { tabindex: "0", role: "img", style: `height:${height}px` });
-  canvas.setAttribute("aria-label", `${placement.sharding}: ${ranks.length} ranks` + (timed ? `, rank ${ranks[slowest].rank} ends last after ${duration(longest)}` : "") + "; arrow keys go from part to part");
+  canvas.setAttribute("aria-label", `${shardingName(placement.sharding)}: ${ranks.length} ranks` + (timed ? `, rank ${ranks[slowest].rank} ends last after ${duration(longest)}` : "") + "; arrow keys go from part to part");
   const mark = el("div", { class: "mark", hidden: "" });
   let columns = null;
 
@@ -189,9 +207,9 @@ function ranksPanel(placement) {
     const rankEnd = nodes > 1 ? (narrow ? 62 : 78) : (narrow ? 24 : 34);
     const barFrom = rankEnd + 7;
     const numbers = !narrow && row >= 12 ? 48 : 6;
-    const barTo = timed ? barFrom + Math.max(56, Math.round(width * 0.2)) - (narrow ? 6 : 0) : width - numbers - 4;
+    const barTo = timed ? barFrom + Math.max(56, Math.round(width * 0.2)) - (narrow ? 6 : 0) : Math.min(width - numbers - 4, barFrom + 560);
     const timeFrom = barTo + numbers + (narrow ? 8 : 14);
-    return { narrow, rankEnd, barFrom, barTo, numbers, timeFrom, timeTo: width - (narrow ? 54 : 62) };
+    return { narrow, rankEnd, barFrom, barTo, numbers, timeFrom, timeTo: width - (narrow ? 60 : 66) };
   }
   const barX = (tokens) => columns.barFrom + tokens / mostTokens * (columns.barTo - columns.barFrom);
   const timeX = (seconds) => columns.timeFrom + seconds / longest * (columns.timeTo - columns.timeFrom);
@@ -323,7 +341,7 @@ function ranksPanel(placement) {
     if (!timed) return;
     ink.fillStyle = colour("--ink");
     ink.font = font(11.5, "600");
-    if (!narrow) ink.fillText(`rank ${ranks[slowest].rank} ends last`, timeTo + 60, 9);
+    if (!narrow) ink.fillText(`rank ${ranks[slowest].rank} ends last`, timeTo + 64, 9);
     ink.font = font(11);
     ink.fillStyle = colour("--soft");
     ink.strokeStyle = colour("--faint");
@@ -393,9 +411,10 @@ function drawPlacement(section, placement, trials, why, sharders = section) {
   const { node, times, timed, slowest, longest, mean } = ranksPanel(placement);
   const waits = times.reduce((sum, time) => sum + time.wait, 0) / Math.max(1e-30, longest * ranks.length);
   const late = longest / Math.max(mean, 1e-30) - 1;
+  const most = timed ? Object.keys(QUEUES).reduce((a, b) => times[slowest][b] > times[slowest][a] ? b : a) : null;
   const about = !timed ? "No ring: keys and values are gathered before attention, so there are no rounds to draw."
-    : `Rank ${ranks[slowest].rank} ends last, after ${duration(longest)}: ${late < 1e-3 ? "all end as one" : percent(late) + " later than the mean (dotted)"}; ` +
-      `ranks wait for their rings ${waits === 0 ? "not at all" : percent(waits) + " of that time"}.` +
+    : `Rank ${ranks[slowest].rank} ends last, after ${duration(longest)}: ${late < 1e-3 ? "all end as one" : percent(late) + " later than the mean (dotted)"}; ${percent(times[slowest][most] / longest)} of it ${MOSTLY[most]}. ` +
+      `All ranks wait for their rings ${waits === 0 ? "not at all" : percent(waits) + " of that time"}.` +
       (isNumber(placement.bytes?.inside_nodes) ? ` Sent: ${bytes(placement.bytes.inside_nodes)} inside nodes, ${bytes(placement.bytes.across_nodes)} across.` : "");
   const swatches = el("div", {});
   const used = Object.keys(QUEUES).filter((queue) => times.some((time) => time[queue] > 0));
@@ -419,11 +438,11 @@ const sortedTrials = (trials) => Object.entries(trials).map(([name, trial]) => (
 function shardersAnswer(placement, trials) {
   const rows = sortedTrials(trials).filter((trial) => isNumber(trial.seconds));
   if (rows.length === 0) return "No sharder was tried.";
-  const chosen = rows.find((trial) => trial.name === placement.sharding);
+  const chosen = rows.find((trial) => trial.name === shardingName(placement.sharding));
   const same = (a, b) => a.seconds <= b.seconds * (1 + 1e-4);
   const longer = (trial, base) => `${trial.name} takes ${percent(trial.seconds / base.seconds - 1)} longer`;
-  if (!chosen) return `${placement.sharding} is none of those tried; ${rows[0].name} would be the fastest, ${duration(rows[0].seconds)}.`;
-  if (!same(chosen, rows[0])) return `${chosen.name} is not the fastest: ${longer(chosen, rows[0])} than ${rows[0].name}.`;
+  if (!chosen) return `${shardingName(placement.sharding)} is none of those tried; ${rows[0].name} would be the fastest, ${duration(rows[0].seconds)}.`;
+  if (!same(chosen, rows[0])) return `${chosen.name} is not the fastest: it takes ${percent(chosen.seconds / rows[0].seconds - 1)} longer than ${rows[0].name}.`;
   const equal = rows.filter((trial) => trial !== chosen && same(trial, chosen));
   const next = rows.find((trial) => !same(trial, chosen));
   const last = rows[rows.length - 1];
@@ -451,7 +470,7 @@ function drawSharders(section, placement, trials, why, titled = true) {
       const texts = [];
       rows.forEach((trial, i) => {
         const y = 20 + i * bar;
-        const own = trial.name === placement.sharding;
+        const own = trial.name === shardingName(placement.sharding);
         const known = isNumber(trial.seconds);
         const text = !known ? "no plan" : duration(trial.seconds) + ` · ${ratio(trial.over_lower_bound)}` + (narrow ? "" : " the lower bound") + (own ? narrow ? " ✓" : " · chosen" : "");
         node.append(svg("text", { class: "row-label" + (own ? " chosen" : ""), x: left - 8, y: y + 15, "text-anchor": "end" }, trial.name),
@@ -467,7 +486,7 @@ function drawSharders(section, placement, trials, why, titled = true) {
       node.append(...texts);
       return { node, stops, direction: "y" };
     },
-    table: () => ({ columns: ["sharder", "slowest rank s", "times the lower bound", ""], rows: rows.map((trial) => [trial.name, trial.seconds, isNumber(trial.over_lower_bound) ? trial.over_lower_bound.toFixed(4) : null, trial.name === placement.sharding ? "chosen" : ""]) }),
+    table: () => ({ columns: ["sharder", "slowest rank s", "times the lower bound", ""], rows: rows.map((trial) => [trial.name, trial.seconds, isNumber(trial.over_lower_bound) ? trial.over_lower_bound.toFixed(4) : null, trial.name === shardingName(placement.sharding) ? "chosen" : ""]) }),
   }));
   if (why) section.append(el("p", { class: "why" }, why));
 }

@@ -174,7 +174,8 @@ TEST(MergeInto, IsTheMergeOfTheReferenceForAnyStridesAndFromNothing) {
   for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
     const auto part = [&](int seed) {
       at::Generator generator = at::detail::createCPUGenerator(seed);
-      return AttentionOutput{at::randn({4, 7, 16}, generator, type).transpose(0, 1), at::randn({4, 7}, generator, type)};
+      return AttentionOutput{at::randn({4, 7, 16}, generator, type).transpose(0, 1),
+                             at::randn({4, 7}, generator, type)};
     };
     const AttentionOutput a = part(1);
     const AttentionOutput b = part(2);
