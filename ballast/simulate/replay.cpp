@@ -36,7 +36,14 @@ class RankReplay {
       return;
     }
     if (span.end <= cursor_ && span.begin < cursor_) return;  // inside other communication, which counts for it
-    ops_.push_back(communicate(label_of(span), cost));
+    if (span.kind == SpanKind::RING_KV || span.kind == SpanKind::REMAP) {
+      // Its messages were not recorded: the wait stays as long as it was without the lease.
+      ops_.push_back(begin_span(label_of(span)));
+      ops_.push_back(compute(cost));
+      ops_.push_back(end_span());
+    } else {
+      ops_.push_back(communicate(label_of(span), cost));
+    }
     if (!open_.empty()) open_.back().blocked -= span.wait + span.lease;
     cursor_ = std::max(cursor_, span.end);
   }
