@@ -7,10 +7,12 @@ over even ring context parallelism (Transformer Engine's).
 """
 
 import json
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,21 +62,24 @@ def step_seconds(run, overrides):
     return json.loads(done.stdout)["step_seconds"]["mean"]
 
 
-def main():
-    cases = []
+def measure(cluster, model, gpus, tokens, mix):
+    tp = MODELS[model]
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run.toml"
-        for cluster in "abc":
-            for model, tp in MODELS.items():
-                for gpus, tokens in SIZES:
-                    for mix, lengths in MIXES.items():
-                        run.write_text(RUN.format(model=model, tp=tp, cp=gpus // tp, tokens=tokens, root=ROOT,
-                                                  cluster=cluster, lengths=lengths))
-                        seconds = {name: step_seconds(run, keys) for name, keys in STRATEGIES.items()}
-                        speedup = {name: seconds["ring"] / s for name, s in seconds.items()}
-                        cases.append({"cluster": cluster.upper(), "model": model, "gpus": gpus, "tokens": tokens,
-                                      "mix": mix, "step_seconds": seconds, "over_ring": speedup})
-                        print(cluster, model, gpus, mix, {k: round(v, 2) for k, v in speedup.items()}, file=sys.stderr)
+        run.write_text(RUN.format(model=model, tp=tp, cp=gpus // tp, tokens=tokens, root=ROOT, cluster=cluster,
+                                  lengths=MIXES[mix]))
+        seconds = {name: step_seconds(run, keys) for name, keys in STRATEGIES.items()}
+    over_ring = {name: seconds["ring"] / s for name, s in seconds.items()}
+    print(cluster, model, gpus, mix, {k: round(v, 2) for k, v in over_ring.items()}, file=sys.stderr)
+    return {"cluster": cluster.upper(), "model": model, "gpus": gpus, "tokens": tokens, "mix": mix,
+            "step_seconds": seconds, "over_ring": over_ring}
+
+
+def main():
+    jobs = [(cluster, model, gpus, tokens, mix)
+            for cluster in "abc" for model in MODELS for gpus, tokens in SIZES for mix in MIXES]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        cases = list(pool.map(lambda job: measure(*job), jobs))
     summary = {}
     for by in ("all", "cluster", "model", "gpus", "mix"):
         groups = {}

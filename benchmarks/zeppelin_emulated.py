@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PROFILES = ["a800_two_nodes", "h100_two_nodes"]
+CASES = {"a800_two_nodes": ["prolong", "prolong64k", "own documents"], "h100_two_nodes": ["prolong"]}
 CONTEXT = 65536  # tokens; documents are cut there
 STRATEGIES = {
     "ring": ["sharding.strategy=ring", "sharding.routing=off"],
@@ -41,10 +41,10 @@ def scale_of(profile):
 
 def own_lengths():
     """Of the documents of this machine that `make quickstart` found, in bytes: taken for tokens."""
-    index = subprocess.run(["build/ballast", "pack", "data/quickstart", "--packer", "plain", "--window", str(CONTEXT),
-                            "--micro-batches", "1", "--out", "/dev/stdout", "--quiet"], cwd=ROOT, check=True,
-                           capture_output=True, text=True).stdout
-    steps = map(json.loads, index.splitlines())
+    with tempfile.NamedTemporaryFile() as packed:
+        subprocess.run(["build/ballast", "pack", "data/quickstart", "--packer", "plain", "--window", str(CONTEXT),
+                        "--micro-batches", "1", "--out", packed.name, "--quiet"], cwd=ROOT, check=True)
+        steps = [json.loads(line) for line in Path(packed.name).read_text().splitlines()]
     return [d[3] for step in steps for m in step["micro_batches"] for d in m["documents"]]
 
 
@@ -79,7 +79,7 @@ def train(profile, corpus, keys, folder):
     run = folder / "run"
     subprocess.run(["rm", "-rf", run], check=True)
     command = ["build/ballast", "train", "recipes/emulated/run.toml", "--emulate", emulation(profile), "--json", "--set",
-               f"run.folder={run}", "--set", f"corpus.path={corpus}"]
+               f"run.folder={run}", "--set", f"corpus.path={corpus}", "--set", "training.steps=2"]
     for key in keys:
         command += ["--set", key]
     done = in_cluster(profile, command)
@@ -104,17 +104,18 @@ def right_order(strategies):
 def main():
     links = {}
     for way in ("direct", "routed"):
-        done = in_cluster(PROFILES[0], ["build/bench_emulated_links", emulation(PROFILES[0]), way])
+        done = in_cluster("a800_two_nodes", ["build/bench_emulated_links", emulation("a800_two_nodes"), way])
         links[way] = json.loads(done.stdout)
     ring = {way: f["ring_forward_seconds"] + f["ring_backward_seconds"] for way, f in links.items()}
     cases = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for profile in PROFILES:
+        for profile in CASES:
             rng = random.Random(5)
             mixes = {"prolong": histogram_lengths("dist_prolong.json", rng),
                      "prolong64k": histogram_lengths("prolong64k.json", rng), "own documents": own_lengths()}
-            for mix, lengths in mixes.items():
+            for mix in CASES[profile]:
+                lengths = mixes[mix]
                 rng.shuffle(lengths)
                 corpus = make_corpus(folder, f"{profile}-{mix.replace(' ', '-')}", lengths, scale_of(profile), rng)
                 strategies = {s: train(profile, corpus, keys, folder) for s, keys in STRATEGIES.items()}

@@ -32,7 +32,9 @@ void add_moves_that_pay(ShardPlan& plan, const CostModel& cost) {
   ShardPlan moved = plan;
   add_moves(moved);
   if (moved.moves.empty()) return;
-  if (predict_slowest_layer(moved, cost) < predict_slowest_layer(plan, cost)) plan = std::move(moved);
+  // What is predicted to gain less than the prediction is off by may as well lose.
+  constexpr double kWorthMoving = 0.97;
+  if (predict_slowest_layer(moved, cost) < kWorthMoving * predict_slowest_layer(plan, cost)) plan = std::move(moved);
 }
 
 }  // namespace ballast

@@ -55,7 +55,8 @@ struct PlacementOptions {
 ShardPlan shard_hybrid_dp(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost,
                           const PlacementOptions& options = {});
 
-// Gives the plan the moves that even out tokens at least cost (Z6), where that makes the slowest rank's layer faster.
+// Gives the plan the moves that even out tokens at least cost (Z6), where that makes the slowest rank's layer faster
+// by 3% or more.
 void add_moves_that_pay(ShardPlan& plan, const CostModel& cost);
 // The same, whether it pays or not.
 void add_moves(ShardPlan& plan);

@@ -128,6 +128,21 @@ TEST(PlanJson, WritesTheFormatOfTheDocumentation) {
       R"({"cu_seqlens":[0,4],"ranges":[[[0,1],[3,4]],[[1,3]]],"sharding":"per_document"})");
 }
 
+TEST(PlanJson, RingsAndMovesRoundTrip) {
+  const ShardPlan plan{.sharding = "zeppelin",
+                       .cu_seqlens = {0, 4, 6},
+                       .ranges = {{{0, 1}, {3, 4}}, {{1, 3}}, {{4, 6}}},
+                       .exchange = KvExchange::rings,
+                       .rings = {{{0, 1}, {0}}},
+                       .ranks_per_node = 2,
+                       .moves = {{2, 1, 1}}};
+  ASSERT_EQ(plan.violations(), Violations{});
+  EXPECT_EQ(shard_plan_from_json(to_json(plan), "here"), plan);
+  const ShardPlan all_local{
+      .sharding = "zeppelin", .cu_seqlens = {0, 4}, .ranges = {{{0, 4}}, {}}, .exchange = KvExchange::rings};
+  EXPECT_EQ(shard_plan_from_json(to_json(all_local), "here"), all_local);
+}
+
 TEST(PlanJson, ShardPlansRoundTrip) {
   const ShardPlan plan{.sharding = "per_document", .cu_seqlens = {0, 4, 4}, .ranges = {{{0, 1}, {3, 4}}, {{1, 3}}, {}}};
   EXPECT_EQ(shard_plan_from_json(to_json(plan), "text"), plan);

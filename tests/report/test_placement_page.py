@@ -35,6 +35,7 @@ def text(browser, selector):
 def tip_at(browser, selector, x_share, y):
     """The tip at a share of the width of what the selector finds, y pixels below its top."""
     browser.value(f"document.querySelector('{selector}').scrollIntoView({{block: 'center'}})")
+    browser.frame()  # scrolling hides the tip, and is told only before a frame
     left, top, width = browser.value(f"(() => {{ const b = document.querySelector('{selector}').getBoundingClientRect();"
                                      "return [b.x, b.y, b.width]; })()")
     browser.mouse("mouseMoved", left + x_share * width, top + y)
