@@ -65,7 +65,7 @@ class Router::Core {
   }
 
   ~Core() {
-    if (!a_message_failed && std::uncaught_exceptions() <= exceptions_at_start_) group.leave_together(timeout_);
+    if (!gave_up_a_message && std::uncaught_exceptions() <= exceptions_at_start_) group.leave_together(timeout_);
     group.stop();
     for (std::thread& listener : listeners_) listener.join();
   }
@@ -74,7 +74,9 @@ class Router::Core {
 
   const Routing routing;
   RouteGroup group;
-  std::atomic<bool> a_message_failed = false;
+  // A message failed or was not waited for. Gloo does not go on with a connection on which it was receiving into what
+  // is no longer there, and does not see it end either.
+  std::atomic<bool> gave_up_a_message = false;
 
   Bytes forwarded_bytes() const { return proxy_.forwarded_bytes(); }
 
@@ -260,19 +262,18 @@ class Router::SentMessage final : public Message {
     }
     core_.watch(sends_);
   }
-  ~SentMessage() override { core_.forget(sends_); }
+  ~SentMessage() override {
+    if (!done_) core_.gave_up_a_message = true;
+    core_.forget(sends_);
+  }
   SentMessage(const SentMessage&) = delete;
   SentMessage& operator=(const SentMessage&) = delete;
 
   void wait(std::chrono::milliseconds timeout) override {
     const Clock::time_point deadline = Clock::now() + timeout;
-    try {
-      direct_->wait(timeout);
-      for (const Departing& send : sends_) wait(send, deadline);
-    } catch (...) {
-      core_.a_message_failed = true;
-      throw;
-    }
+    direct_->wait(timeout);
+    for (const Departing& send : sends_) wait(send, deadline);
+    done_ = true;
   }
 
  private:
@@ -284,7 +285,7 @@ class Router::SentMessage final : public Message {
         sends_.push_back({core_.group.send(chunk, proxy, header.tag), proxy});
       }
     } catch (const std::exception& error) {
-      core_.a_message_failed = true;
+      core_.gave_up_a_message = true;
       throw RunError(of_proxy(proxy, first_line_of(error)));
     }
   }
@@ -302,6 +303,7 @@ class Router::SentMessage final : public Message {
   Core& core_;
   std::unique_ptr<Message> direct_;
   std::vector<Departing> sends_;
+  bool done_ = false;
 };
 
 class Router::ReceivedMessage final : public Message {
@@ -318,6 +320,7 @@ class Router::ReceivedMessage final : public Message {
     }
   }
   ~ReceivedMessage() override {
+    if (!done_) core_.gave_up_a_message = true;
     for (const std::shared_ptr<Arriving>& part : parts_) core_.forget(part);
   }
   ReceivedMessage(const ReceivedMessage&) = delete;
@@ -325,19 +328,16 @@ class Router::ReceivedMessage final : public Message {
 
   void wait(std::chrono::milliseconds timeout) override {
     const Clock::time_point deadline = Clock::now() + timeout;
-    try {
-      direct_->wait(timeout);
-      for (const std::shared_ptr<Arriving>& part : parts_) core_.wait(*part, deadline);
-    } catch (...) {
-      core_.a_message_failed = true;
-      throw;
-    }
+    direct_->wait(timeout);
+    for (const std::shared_ptr<Arriving>& part : parts_) core_.wait(*part, deadline);
+    done_ = true;
   }
 
  private:
   Core& core_;
   std::unique_ptr<Message> direct_;
   std::vector<std::shared_ptr<Arriving>> parts_;
+  bool done_ = false;
 };
 
 Router::Router(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, Routing routing, int rank, Seconds timeout)

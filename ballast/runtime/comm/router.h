@@ -35,8 +35,8 @@ class Router {
   // `group`: all ranks of the world in their order, used for nothing else. REQUIRES: no violations in `routing`.
   Router(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, Routing routing, int rank, Seconds timeout);
   // Others' messages may go through this rank when its own are done: waits until all ranks leave or are gone, at most
-  // for the time-out. Leaves at once where an exception unwinds this rank or a routed message failed. Messages are
-  // destroyed before.
+  // for the time-out. Leaves at once where an exception unwinds this rank or a routed message failed or was given up.
+  // Messages are destroyed before.
   ~Router();
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
