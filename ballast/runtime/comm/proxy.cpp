@@ -32,11 +32,13 @@ void Proxy::pass_on(const RouteHeader& header) {
   RouteHeader onward = header;
   onward.from = group_.rank();
   onward.tag = part->next_tag;
-  bool next_is_there = true;
+  // Where a connection ends here the receiver knows of it as well, and that the part is lost. A part with nobody to
+  // pass it on to is received all the same, or its sender would wait.
+  bool both_are_there = true;
   try {
     part->sends.push_back(group_.send_header(onward, part->next));
   } catch (const std::exception&) {
-    next_is_there = false;  // receive all the same: it is the receiver that has an error, not the sender
+    both_are_there = false;
   }
   try {
     for (Bytes begin = 0; begin < header.bytes; begin += chunk_bytes_) {
@@ -45,11 +47,11 @@ void Proxy::pass_on(const RouteHeader& header) {
       part->receives.push_back(group_.receive(std::move(filled), header.from, header.tag));
     }
   } catch (const std::exception&) {
-    part->lost_rank = header.from;
+    both_are_there = false;
   }
   const std::lock_guard lock(mutex_);
   passing_[part->next_tag] = part;
-  if (!next_is_there) return;
+  if (!both_are_there) return;
   std::unique_ptr<Forwarder>& forwarder = forwarders_[header.from];
   if (!forwarder) {
     forwarder = std::make_unique<Forwarder>();
@@ -74,19 +76,9 @@ void Proxy::run(Forwarder& forwarder) {
 }
 
 void Proxy::forward(Part& part) {
-  if (!send_chunks(part)) {
-    int lost_rank = part.header.from;
-    {
-      const std::lock_guard lock(mutex_);
-      if (part.lost_rank >= 0) lost_rank = part.lost_rank;
-    }
-    if (!group_.stopped()) group_.note(RouteHeaderKind::lost, part.next, part.next_tag, lost_rank);
-    return;
-  }
+  if (!send_chunks(part)) return;
   // The origin waits for its sends itself.
-  if (part.header.from != part.header.origin) {
-    group_.note(RouteHeaderKind::received, part.header.from, part.header.tag);
-  }
+  if (part.header.from != part.header.origin) group_.say_received(part.header.from, part.header.tag);
   {
     const std::lock_guard lock(mutex_);
     part.all_sent = true;
@@ -95,8 +87,7 @@ void Proxy::forward(Part& part) {
   release(part);
 }
 
-// Gives false where not all came. Where it is the next hop that is gone nobody is there to be told, so the two need not
-// be told apart.
+// Gives false where not all came or went.
 bool Proxy::send_chunks(Part& part) {
   Bytes left = part.header.bytes;
   try {
@@ -110,7 +101,7 @@ bool Proxy::send_chunks(Part& part) {
   } catch (const std::exception&) {
     return false;
   }
-  return left == 0;
+  return true;
 }
 
 void Proxy::take_received(const RouteHeader& note) {
@@ -137,17 +128,6 @@ void Proxy::release(Part& part) {
   const std::lock_guard lock(mutex_);
   if (done) spare_chunks_.insert(spare_chunks_.end(), part.chunks.begin(), part.chunks.end());
   passing_.erase(part.next_tag);  // the caller has the part
-}
-
-bool Proxy::take_lost(const RouteHeader& note) {
-  const std::lock_guard lock(mutex_);
-  for (auto& [tag, part] : passing_) {
-    if (part->header.from != note.from || part->header.tag != note.tag) continue;
-    part->lost_rank = note.lost_rank;
-    for (const RouteGroup::Work& receive : part->receives) receive->abort();
-    return true;
-  }
-  return false;
 }
 
 }  // namespace ballast

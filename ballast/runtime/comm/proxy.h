@@ -28,10 +28,9 @@ class Proxy {
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
-  // By one thread, which takes the headers in order.
+  // By one thread for each rank that headers are from, in order.
   void pass_on(const RouteHeader& header);
   void take_received(const RouteHeader& note);
-  bool take_lost(const RouteHeader& note);  // whether it is about a part that this passes on
 
   Bytes forwarded_bytes() const { return forwarded_bytes_; }
 
@@ -43,7 +42,6 @@ class Proxy {
     std::vector<at::Tensor> chunks = {};
     std::vector<RouteGroup::Work> receives = {};
     std::vector<RouteGroup::Work> sends = {};  // the header's, then the chunks'
-    int lost_rank = -1;                        // 0 or more: the rest will not come
     bool all_sent = false;
     bool received = false;  // by the next hop
   };
@@ -62,7 +60,7 @@ class Proxy {
   Bytes chunk_bytes_;
   std::atomic<Bytes> forwarded_bytes_ = 0;
 
-  std::mutex mutex_;  // of what follows, and of the last three members of parts
+  std::mutex mutex_;  // of what follows, and of the last two members of parts
   std::condition_variable changed_;
   std::vector<at::Tensor> spare_chunks_;  // as many as were ever used at once: new memory is slow at its first touch
   std::map<int, std::shared_ptr<Part>> passing_;          // by the next hop's tag

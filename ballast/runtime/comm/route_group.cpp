@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <functional>
 #include <utility>
 
 namespace ballast {
@@ -16,25 +15,10 @@ constexpr int kFarewellTag = 1;
 constexpr std::uint32_t kFirstDataTag = 2;
 constexpr std::uint32_t kDataTags = 0x7fff0000;  // c10d's tags are not negative
 constexpr auto kForever = std::chrono::milliseconds(std::chrono::hours(24 * 365));
-// A listener takes notes at once: this far back they are long received, and their memory may go.
+// The other side takes notes at once: this far back they are long received, and their memory may go.
 constexpr std::size_t kNotesKept = 256;
 
 constexpr auto kHeaderBytes = static_cast<std::int64_t>(sizeof(RouteHeader));
-// Who listens hears at once; a rank that fails does not wait longer for one that hangs.
-constexpr std::chrono::milliseconds kLastWords = std::chrono::seconds(1);
-
-// Who is gone needs nothing any more.
-void with_whoever_is_there(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::exception&) {
-  }
-}
-
-void wait_for_whoever_is_there(const std::vector<RouteGroup::Work>& works, std::chrono::milliseconds timeout) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  for (const RouteGroup::Work& work : works) with_whoever_is_there([&] { work->wait(left_until(deadline)); });
-}
 
 }  // namespace
 
@@ -47,6 +31,8 @@ std::chrono::milliseconds left_until(std::chrono::steady_clock::time_point deadl
   const auto left = deadline - std::chrono::steady_clock::now();
   return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(left), std::chrono::milliseconds(1));
 }
+
+int RouteGroup::size() const { return group_->getSize(); }
 
 RouteGroup::Work RouteGroup::send(at::Tensor bytes, int to, int tag) {
   std::vector<at::Tensor> tensors = {std::move(bytes)};
@@ -66,9 +52,9 @@ RouteGroup::Work RouteGroup::send_header(const RouteHeader& header, int to) {
   return send(std::move(bytes), to, kHeaderTag);
 }
 
-void RouteGroup::note(RouteHeaderKind kind, int to, int tag, int lost_rank) {
+void RouteGroup::say_received(int to, int tag) {
   try {
-    Work work = send_header({.kind = kind, .from = rank_, .tag = tag, .lost_rank = lost_rank}, to);
+    Work work = send_header({.kind = RouteHeaderKind::received, .from = rank_, .tag = tag}, to);
     const std::lock_guard lock(mutex_);
     notes_.push_back(std::move(work));
     if (notes_.size() > kNotesKept) notes_.pop_front();
@@ -78,15 +64,10 @@ void RouteGroup::note(RouteHeaderKind kind, int to, int tag, int lost_rank) {
 
 int RouteGroup::draw_tag() { return static_cast<int>(kFirstDataTag + tags_drawn_++ % kDataTags); }
 
-bool RouteGroup::next_header(RouteHeader& header) {
-  std::vector<at::Tensor> tensors = {at::empty({kHeaderBytes}, at::kByte)};
-  Work work;
-  {
-    const std::lock_guard lock(posting_);
-    work = group_->recvAnysource(tensors, kHeaderTag);
-  }
-  if (!wait(work)) return false;
-  std::memcpy(&header, tensors[0].data_ptr(), sizeof header);
+bool RouteGroup::next_header(int from, RouteHeader& header) {
+  const at::Tensor bytes = at::empty({kHeaderBytes}, at::kByte);
+  if (!wait(receive(bytes, from, kHeaderTag))) return false;
+  std::memcpy(&header, bytes.data_ptr(), sizeof header);
   return true;
 }
 
@@ -121,24 +102,21 @@ bool RouteGroup::stopped() {
 }
 
 void RouteGroup::leave_together(Seconds timeout) {
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(timeout * 1000));
   std::vector<Work> works;
-  for (int peer = 0; peer < group_->getSize(); ++peer) {
+  const auto with_whoever_is_there = [](const auto& call) {
+    try {
+      call();
+    } catch (const std::exception&) {  // gone: it needs nobody any more
+    }
+  };
+  for (int peer = 0; peer < size(); ++peer) {
     if (peer == rank_) continue;
     with_whoever_is_there([&] { works.push_back(receive(at::zeros({1}, at::kByte), peer, kFarewellTag)); });
     with_whoever_is_there([&] { works.push_back(send(at::zeros({1}, at::kByte), peer, kFarewellTag)); });
   }
-  wait_for_whoever_is_there(works, std::chrono::milliseconds(static_cast<std::int64_t>(timeout * 1000)));
-}
-
-void RouteGroup::leave_alone(int failed_rank) {
-  std::vector<Work> works;
-  for (int peer = 0; peer < group_->getSize(); ++peer) {
-    if (peer == rank_) continue;
-    with_whoever_is_there([&] {
-      works.push_back(send_header({.kind = RouteHeaderKind::left, .from = rank_, .lost_rank = failed_rank}, peer));
-    });
-  }
-  wait_for_whoever_is_there(works, kLastWords);
+  for (const Work& work : works) with_whoever_is_there([&] { work->wait(left_until(deadline)); });
 }
 
 }  // namespace ballast

@@ -20,8 +20,6 @@ namespace ballast {
 enum class RouteHeaderKind : std::int32_t {
   part,      // announces a part, whose chunks follow under `tag`
   received,  // to a proxy: I have all of the part you sent me under `tag`
-  lost,      // to the next hop: the rest of the part that I send under `tag` will not come
-  left,      // to everyone: I pass nothing on any more, because `lost_rank`, perhaps I, has failed
 };
 
 // Ranks are global; the same bytes on all hops but for `from` and `tag`.
@@ -29,7 +27,6 @@ struct RouteHeader {
   RouteHeaderKind kind = RouteHeaderKind::part;
   std::int32_t from = 0;  // the sender of this hop
   std::int32_t tag = 0;
-  std::int32_t lost_rank = -1;
   std::int32_t origin = 0;
   std::int32_t sender_proxy = 0;
   std::int32_t receiver_proxy = 0;
@@ -47,19 +44,19 @@ class RouteGroup {
   RouteGroup(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, int rank) : group_(std::move(group)), rank_(rank) {}
 
   int rank() const { return rank_; }
+  int size() const;
 
   // All give back at once; waiting may throw what Gloo throws.
   Work send(at::Tensor bytes, int to, int tag);
   Work receive(at::Tensor bytes, int from, int tag);
   Work send_header(const RouteHeader& header, int to);
-  // Says something of the part that has `tag` on the hop between the two ranks. Not waited for, nor an error where the
-  // other is gone.
-  void note(RouteHeaderKind kind, int to, int tag, int lost_rank = -1);
+  // Tells `to` that this rank has the part it sent under `tag`. Not waited for, nor an error where `to` is gone.
+  void say_received(int to, int tag);
   // A tag for a part's chunks.
   int draw_tag();
 
-  // Waits for the next header of anyone. False where the group is stopped.
-  bool next_header(RouteHeader& header);
+  // Waits for the next header from a rank; throws where its connection ends. False where the group is stopped.
+  bool next_header(int from, RouteHeader& header);
   // Waits without a time-out, since in Gloo a wait that expires ends connections. False where the group is stopped or
   // the work was aborted.
   bool wait(const Work& work);
@@ -69,8 +66,6 @@ class RouteGroup {
 
   // A barrier in which whoever is gone counts as there.
   void leave_together(Seconds timeout);
-  // Tells everyone that this rank leaves and who has failed, or they would wait for it until their time-out.
-  void leave_alone(int failed_rank);
 
  private:
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;

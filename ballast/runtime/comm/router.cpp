@@ -9,6 +9,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -30,11 +31,17 @@ using Place = std::tuple<int, std::uint64_t, int, int>;
 struct Arriving {
   at::Tensor bytes;
   Place place;
+  RoutedPart way;
   bool announced = false;  // its header is here and the receives of its chunks are posted
   std::vector<RouteGroup::Work> chunks = {};
-  std::string error = {};
-  int from = 0;  // the last hop's sender and tag, once announced
-  int tag = 0;
+  std::string error = {};  // why it will never be announced
+  int tag = 0;             // of the chunks, once announced
+};
+
+// A header or a chunk on its way to a proxy of this rank's node.
+struct Departing {
+  RouteGroup::Work work;
+  int proxy = 0;
 };
 
 std::string of_proxy(int rank, std::string_view what) {
@@ -51,32 +58,27 @@ class Router::Core {
         group(std::move(c10d_group), rank),
         timeout_(timeout),
         exceptions_at_start_(std::uncaught_exceptions()),
-        proxy_(group, routing.chunk_bytes),
-        listener_([this] { listen(); }) {}
+        proxy_(group, routing.chunk_bytes) {
+    for (int peer = 0; peer < group.size(); ++peer) {
+      if (peer != rank) listeners_.emplace_back([this, peer] { listen(peer); });
+    }
+  }
 
   ~Core() {
-    if (failed_ || std::uncaught_exceptions() > exceptions_at_start_) {
-      group.leave_alone(failed_rank_ < 0 ? group.rank() : failed_rank_.load());
-    } else {
-      group.leave_together(timeout_);
-    }
+    if (!gave_up_a_message && std::uncaught_exceptions() <= exceptions_at_start_) group.leave_together(timeout_);
     group.stop();
-    listener_.join();
+    for (std::thread& listener : listeners_) listener.join();
   }
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
   const Routing routing;
   RouteGroup group;
+  // A message failed or was not waited for. Gloo does not go on with a connection on which it was receiving into what
+  // is no longer there, and does not see it end either.
+  std::atomic<bool> gave_up_a_message = false;
 
   Bytes forwarded_bytes() const { return proxy_.forwarded_bytes(); }
-
-  // Notes that a message failed; gives the reason for its user: where a rank is known to have failed, that and not what
-  // came of it.
-  std::string reason(const std::exception& error) {
-    failed_ = true;
-    return failed_rank_ < 0 ? first_line_of(error) : rank_failed();
-  }
 
   void expect(const std::shared_ptr<Arriving>& part) {
     const std::lock_guard lock(mutex_);
@@ -93,64 +95,95 @@ class Router::Core {
 
   void forget(const std::shared_ptr<Arriving>& part) {
     const std::lock_guard lock(mutex_);
-    if (part->announced) arriving_.erase({part->from, part->tag});
+    std::erase(arriving_, part);
     const auto expected = expected_.find(part->place);
     if (expected == expected_.end()) return;
     std::erase(expected->second, part);
     if (expected->second.empty()) expected_.erase(expected);
   }
 
+  // `sends` stays where it is, and as it is, until it is forgotten.
+  void watch(const std::vector<Departing>& sends) {
+    const std::lock_guard lock(mutex_);
+    departing_.push_back(&sends);
+    for (const int rank : lost_) abort_sends(sends, rank);
+  }
+
+  void forget(const std::vector<Departing>& sends) {
+    const std::lock_guard lock(mutex_);
+    std::erase(departing_, &sends);
+  }
+
   void wait(const Arriving& part, Clock::time_point deadline) {
+    const auto fail_where_lost = [&] {
+      if (const int rank = lost_on_the_way(part); rank >= 0) {
+        throw RunError("rank " + std::to_string(rank) + ", over which a part comes, is gone");
+      }
+    };
     {
       std::unique_lock lock(mutex_);
-      const bool in_time = announced_.wait_until(
-          lock, deadline, [&] { return part.announced || !part.error.empty() || !failure_.empty(); });
+      announced_.wait_until(lock, deadline,
+                            [&] { return part.announced || !part.error.empty() || lost_on_the_way(part) >= 0; });
       if (!part.error.empty()) throw RunError(part.error);
-      if (!part.announced) throw RunError(in_time ? failure_ : "a part of the message was not announced");
+      if (!part.announced) {
+        fail_where_lost();
+        throw RunError("a part was not announced");
+      }
     }
     for (const RouteGroup::Work& chunk : part.chunks) {
       bool done = false;
       try {
         done = chunk->wait(left_until(deadline));
       } catch (const std::exception& error) {
-        throw RunError(of_proxy(part.from, first_line_of(error)));
+        throw RunError(of_proxy(part.way.receiver_proxy, first_line_of(error)));
       }
+      if (done) continue;
       const std::lock_guard lock(mutex_);
-      if (!done) throw RunError(part.error);
+      fail_where_lost();
+      BALLAST_ASSERT(false, "receives are aborted only where a rank is lost");
     }
-    group.note(RouteHeaderKind::received, part.from, part.tag);
+    group.say_received(part.way.receiver_proxy, part.tag);
   }
 
  private:
-  void listen() {
+  void listen(int peer) {
     try {
-      for (RouteHeader header; group.next_header(header);) take(header);
-    } catch (const std::exception& error) {
-      // A rank that is gone has left a header behind, and Gloo gives nobody else's before it.
-      fail("routing ended: " + first_line_of(error));
+      for (RouteHeader header; group.next_header(peer, header);) take(header);
+    } catch (const std::exception&) {
+      lose(peer);
     }
   }
 
-  // Nothing more is announced, or not all of it: waits for that end.
-  void fail(std::string why) {
-    failed_ = true;
+  // When its connection ends, what goes over a rank is lost, though some of it may be past that rank already. Gloo
+  // itself would tell most of those who wait, but not of what its I/O thread was sending at that moment.
+  void lose(int rank) {
     const std::lock_guard lock(mutex_);
-    if (failure_.empty()) failure_ = std::move(why);
+    lost_.insert(rank);
+    for (const std::shared_ptr<Arriving>& part : arriving_) {
+      if (lost_on_the_way(*part) < 0) continue;
+      for (const RouteGroup::Work& chunk : part->chunks) chunk->abort();
+    }
+    for (const std::vector<Departing>* sends : departing_) abort_sends(*sends, rank);
     announced_.notify_all();
   }
 
-  std::string rank_failed() const {
-    return "rank " + std::to_string(failed_rank_) + " has failed and routes nothing any more";
+  static void abort_sends(const std::vector<Departing>& sends, int proxy) {
+    for (const Departing& send : sends) {
+      if (send.proxy == proxy) send.work->abort();
+    }
+  }
+
+  // The rank, or -1. REQUIRES: mutex_ is held.
+  int lost_on_the_way(const Arriving& part) const {
+    for (const int rank : {std::get<0>(part.place), part.way.sender_proxy, part.way.receiver_proxy}) {
+      if (lost_.contains(rank)) return rank;
+    }
+    return -1;
   }
 
   void take(const RouteHeader& header) {
     if (header.kind == RouteHeaderKind::received) {
       proxy_.take_received(header);
-    } else if (header.kind == RouteHeaderKind::lost) {
-      if (!proxy_.take_lost(header)) take_lost(header);
-    } else if (header.kind == RouteHeaderKind::left) {
-      if (failed_rank_ < 0) failed_rank_ = header.lost_rank;
-      fail(rank_failed());
     } else if (header.destination != group.rank()) {
       proxy_.pass_on(header);
     } else {
@@ -175,10 +208,7 @@ class Router::Core {
   // REQUIRES: mutex_ is held.
   void let_arrive(const std::shared_ptr<Arriving>& part, const RouteHeader& header) {
     announced_.notify_all();
-    if (header.kind == RouteHeaderKind::lost) {
-      part->error = of_proxy(header.from, "lost rank " + std::to_string(header.lost_rank));
-      return;
-    }
+    if (lost_on_the_way(*part) >= 0) return;
     if (header.bytes != part->bytes.numel()) {
       part->error = of_proxy(header.from, std::to_string(header.bytes) + " bytes are sent where " +
                                               std::to_string(part->bytes.numel()) + " are received");
@@ -192,38 +222,22 @@ class Router::Core {
       part->error = of_proxy(header.from, first_line_of(error));
       return;
     }
-    part->from = header.from;
     part->tag = header.tag;
     part->announced = true;
-    arriving_[{header.from, header.tag}] = part;
-  }
-
-  void take_lost(const RouteHeader& note) {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = arriving_.find({note.from, note.tag}); found != arriving_.end()) {
-      found->second->error = of_proxy(note.from, "lost rank " + std::to_string(note.lost_rank));
-      for (const RouteGroup::Work& chunk : found->second->chunks) chunk->abort();
-      return;
-    }
-    for (auto& [place, headers] : early_) {
-      for (RouteHeader& header : headers) {
-        if (header.from == note.from && header.tag == note.tag) header = note;
-      }
-    }
+    arriving_.push_back(part);
   }
 
   Seconds timeout_;
   int exceptions_at_start_;
-  std::atomic<bool> failed_ = false;   // a message here or a rank elsewhere
-  std::atomic<int> failed_rank_ = -1;  // the first, where one has said so
-  std::mutex mutex_;                   // of what follows, up to the proxy
+  std::mutex mutex_;  // of what follows, up to the proxy
   std::condition_variable announced_;
-  std::string failure_;                                              // why not every header comes any more
+  std::set<int> lost_ = {};                                          // ranks whose connections have ended
   std::map<Place, std::deque<std::shared_ptr<Arriving>>> expected_;  // receives without a header yet
   std::map<Place, std::deque<RouteHeader>> early_;                   // headers without a receive yet
-  std::map<std::pair<int, int>, std::shared_ptr<Arriving>> arriving_;
+  std::vector<std::shared_ptr<Arriving>> arriving_;                  // announced
+  std::vector<const std::vector<Departing>*> departing_;
   Proxy proxy_;
-  std::thread listener_;  // last: it uses all of the above
+  std::vector<std::thread> listeners_;  // last: they use all of the above
 };
 
 class Router::SentMessage final : public Message {
@@ -246,24 +260,23 @@ class Router::SentMessage final : public Message {
                                   .bytes = part.end - part.begin};
       post(header, bytes.slice(0, part.begin, part.end));
     }
+    core_.watch(sends_);
   }
+  ~SentMessage() override {
+    if (!done_) core_.gave_up_a_message = true;
+    core_.forget(sends_);
+  }
+  SentMessage(const SentMessage&) = delete;
+  SentMessage& operator=(const SentMessage&) = delete;
 
   void wait(std::chrono::milliseconds timeout) override {
     const Clock::time_point deadline = Clock::now() + timeout;
-    try {
-      direct_->wait(timeout);
-      for (const Send& send : sends_) wait(send, deadline);
-    } catch (const std::exception& error) {
-      throw RunError(core_.reason(error));
-    }
+    direct_->wait(timeout);
+    for (const Departing& send : sends_) wait(send, deadline);
+    done_ = true;
   }
 
  private:
-  struct Send {
-    RouteGroup::Work work;
-    int proxy = 0;
-  };
-
   void post(const RouteHeader& header, const at::Tensor& bytes) {
     const int proxy = header.sender_proxy;
     try {
@@ -272,21 +285,25 @@ class Router::SentMessage final : public Message {
         sends_.push_back({core_.group.send(chunk, proxy, header.tag), proxy});
       }
     } catch (const std::exception& error) {
-      throw RunError(core_.reason(RunError(of_proxy(proxy, first_line_of(error)))));
+      core_.gave_up_a_message = true;
+      throw RunError(of_proxy(proxy, first_line_of(error)));
     }
   }
 
-  static void wait(const Send& send, Clock::time_point deadline) {
+  static void wait(const Departing& send, Clock::time_point deadline) {
+    bool done = false;
     try {
-      send.work->wait(left_until(deadline));
+      done = send.work->wait(left_until(deadline));
     } catch (const std::exception& error) {
       throw RunError(of_proxy(send.proxy, first_line_of(error)));
     }
+    if (!done) throw RunError(of_proxy(send.proxy, "it is gone"));
   }
 
   Core& core_;
   std::unique_ptr<Message> direct_;
-  std::vector<Send> sends_;
+  std::vector<Departing> sends_;
+  bool done_ = false;
 };
 
 class Router::ReceivedMessage final : public Message {
@@ -298,11 +315,12 @@ class Router::ReceivedMessage final : public Message {
     for (int k = 1; k < parts; ++k) {
       const RoutedPart part = core_.routing.part(from, rank, bytes.numel(), k);
       parts_.push_back(std::make_shared<Arriving>(
-          Arriving{.bytes = bytes.slice(0, part.begin, part.end), .place = {from, channel, parts, k}}));
+          Arriving{.bytes = bytes.slice(0, part.begin, part.end), .place = {from, channel, parts, k}, .way = part}));
       core_.expect(parts_.back());
     }
   }
   ~ReceivedMessage() override {
+    if (!done_) core_.gave_up_a_message = true;
     for (const std::shared_ptr<Arriving>& part : parts_) core_.forget(part);
   }
   ReceivedMessage(const ReceivedMessage&) = delete;
@@ -310,18 +328,16 @@ class Router::ReceivedMessage final : public Message {
 
   void wait(std::chrono::milliseconds timeout) override {
     const Clock::time_point deadline = Clock::now() + timeout;
-    try {
-      direct_->wait(timeout);
-      for (const std::shared_ptr<Arriving>& part : parts_) core_.wait(*part, deadline);
-    } catch (const std::exception& error) {
-      throw RunError(core_.reason(error));
-    }
+    direct_->wait(timeout);
+    for (const std::shared_ptr<Arriving>& part : parts_) core_.wait(*part, deadline);
+    done_ = true;
   }
 
  private:
   Core& core_;
   std::unique_ptr<Message> direct_;
   std::vector<std::shared_ptr<Arriving>> parts_;
+  bool done_ = false;
 };
 
 Router::Router(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, Routing routing, int rank, Seconds timeout)

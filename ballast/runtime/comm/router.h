@@ -2,16 +2,18 @@
 // other ranks' messages. One a rank, over a group of the whole world with connections of its own.
 //
 // A hop's sender announces a part with a header and sends its chunks under a tag that only they have (route_group.h).
-// One thread listens for headers and posts the receives of the chunks at once: into the user's tensor where this rank
-// is the receiver (an early header is held until the receive is posted), else into memory of the proxy, which passes
-// chunks on as they arrive, so that the hops of a part overlap (proxy.h). None of the router's threads waits for what a
-// user's thread must do first: a proxy makes progress whatever its own rank is waiting for.
+// A thread for each other rank listens for its headers and posts the receives of the chunks at once: into the user's
+// tensor where this rank is the receiver (an early header is held until the receive is posted), else into memory of the
+// proxy, which passes chunks on as they arrive, so that the hops of a part overlap (proxy.h). None of the router's
+// threads waits for what a user's thread must do first: a proxy makes progress whatever its own rank is waiting for.
+//
+// The listeners also see when a rank is gone, at once: then what is on its way over that rank is lost.
 //
 // Order: part k of n of all messages between the same two ranks takes the same way, and every hop is first in, first
 // out. So the first header to arrive is of the first receive posted, and nobody counts.
 //
 // Any thread may send and receive, on one channel one at a time. Waits for messages end with their time-out, sooner
-// where a connection they need ends.
+// where a rank on their way is lost.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -33,8 +35,8 @@ class Router {
   // `group`: all ranks of the world in their order, used for nothing else. REQUIRES: no violations in `routing`.
   Router(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, Routing routing, int rank, Seconds timeout);
   // Others' messages may go through this rank when its own are done: waits until all ranks leave or are gone, at most
-  // for the time-out. Where an exception unwinds this rank or a routed message failed it says so to all and leaves;
-  // what they wait for and nobody has announced ends then, as an error. Messages are destroyed before.
+  // for the time-out. Leaves at once where an exception unwinds this rank or a routed message failed or was given up.
+  // Messages are destroyed before.
   ~Router();
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
