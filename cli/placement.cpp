@@ -132,8 +132,9 @@ std::string why_chosen(const std::vector<SharderTrial>& trials, Seconds lower_bo
     text += fmt::format("{}{} {:.4g}", text.empty() ? "" : ", ", trials[i].name, trials[i].slowest);
   }
   const Seconds best = trials[by_seconds(trials).front()].slowest;
-  return fmt::format("slowest rank of a layer, seconds: {}; {:.1f}% above the lower bound {:.4g}", text,
-                     lower_bound > 0 ? 100 * (best / lower_bound - 1) : 0.0, lower_bound);
+  return fmt::format(
+      "slowest rank of a layer, seconds: {}; {:+.1f}% against everything uncut and evenly shared, {:.4g}", text,
+      lower_bound > 0 ? 100 * (best / lower_bound - 1) : 0.0, lower_bound);
 }
 
 }  // namespace ballast::cli
