@@ -89,7 +89,9 @@ std::vector<std::vector<Tokens>> read_micro_batches(const ShardOptions& options)
 
 std::vector<std::string> strategies_of(const ShardOptions& options) {
   const std::vector<std::string> names = sharding_names();
-  if (options.sharding == "all") return names;
+  // Those that deal the same tokens to every rank; what places documents is asked for by name, or compared by `auto`
+  // and `ballast explain placement`.
+  if (options.sharding == "all") return gathering_sharding_names();
   if (std::find(names.begin(), names.end(), options.sharding) != names.end()) return {options.sharding};
   std::vector<std::string> allowed = names;
   allowed.push_back("all");
