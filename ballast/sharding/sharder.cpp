@@ -53,10 +53,7 @@ std::vector<Seconds> predict_attention(const ShardPlan& plan, const CostModel& c
   seconds.reserve(plan.ranges.size());
   for (int rank = 0; rank < plan.num_ranks(); ++rank) {
     Seconds sum = exchange;
-    plan.for_each_block(rank, [&](const AttentionBlock& block) {
-      const auto [forward, backward] = cost.attention_passes(block);
-      sum += forward + backward;
-    });
+    plan.for_each_block(rank, [&](const AttentionBlock& block) { sum += cost.layer_attention(block); });
     seconds.push_back(sum);
   }
   return seconds;

@@ -47,7 +47,7 @@ class Partition {
   Seconds estimate() const {
     Seconds slowest = 0;
     for (std::size_t r = 0; r < transfers_.size(); ++r) {
-      const Seconds attention = loads_.load(r) - load_of_token_ * static_cast<double>(loads_.tokens(r));
+      const Seconds attention = loads_.load(r) - load_of_token_ * static_cast<double>(capacity_ - loads_.room(r));
       slowest = std::max({slowest, attention, transfers_[r]});
     }
     return slowest;
