@@ -31,6 +31,18 @@ std::string to_string(Oversize oversize) {
   return "?";
 }
 
+Bytes bytes_of(Precision precision) {
+  switch (precision) {
+    case Precision::float64:
+      return 8;
+    case Precision::float32:
+      return 4;
+    case Precision::bfloat16:
+      break;
+  }
+  return 2;
+}
+
 Violations PackingSpec::violations() const {
   Violations found;
   if (window < 1) found.push_back("window = " + std::to_string(window) + ": must be 1 or more tokens");

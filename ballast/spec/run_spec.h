@@ -22,6 +22,8 @@ enum class Oversize { truncate, split, refuse };  // what to do with a document 
 
 std::string to_string(Precision precision);
 std::string to_string(Oversize oversize);
+// Of a number.
+Bytes bytes_of(Precision precision);
 
 // [packing]: which documents share a micro-batch. Also what `ballast pack` takes as flags.
 struct PackingSpec {
