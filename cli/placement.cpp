@@ -127,11 +127,12 @@ ordered_json trials_json(const std::vector<SharderTrial>& trials, Seconds lower_
 }
 
 std::string why_chosen(const std::vector<SharderTrial>& trials, Seconds lower_bound) {
+  const std::vector<std::size_t> order = by_seconds(trials);
   std::string text;
-  for (const std::size_t i : by_seconds(trials)) {
+  for (const std::size_t i : order) {
     text += fmt::format("{}{} {:.4g}", text.empty() ? "" : ", ", trials[i].name, trials[i].slowest);
   }
-  const Seconds best = trials[by_seconds(trials).front()].slowest;
+  const Seconds best = trials[order.front()].slowest;
   return fmt::format(
       "slowest rank of a layer, seconds: {}; {:+.1f}% against everything uncut and evenly shared, {:.4g}", text,
       lower_bound > 0 ? 100 * (best / lower_bound - 1) : 0.0, lower_bound);
