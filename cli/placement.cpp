@@ -77,14 +77,14 @@ ordered_json placement_json(const ShardPlan& plan, const CostModel& cost) {
   for (const Ring& ring : plan.rings) {
     queues[static_cast<std::size_t>(plan.queue_of(ring))] += static_cast<std::int64_t>(ring.documents.size());
   }
-  queues[0] = plan.exchange == KvExchange::rings ? all - queues[1] - queues[2] : 0;
+  queues[0] = plan.attends_in_rings() ? all - queues[1] - queues[2] : 0;
   Tokens moved = 0;
   for (const TokenMove& move : plan.moves) moved += move.tokens;
 
   std::vector<RingSpan> spans;
   Bytes inside = 0;
   Bytes across = 0;
-  if (plan.exchange == KvExchange::rings) {
+  if (plan.attends_in_rings()) {
     const std::vector<RingPass> passes = ring_passes(plan, cost);
     passes[0].run(std::vector<Seconds>(plan.ranges.size(), 0), &spans);
     for (const RingPass& pass : passes) {

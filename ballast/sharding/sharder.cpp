@@ -47,7 +47,7 @@ Seconds exchange_seconds(const ShardPlan& plan, const CostModel& cost) {
 }
 
 std::vector<Seconds> predict_attention(const ShardPlan& plan, const CostModel& cost) {
-  if (plan.exchange == KvExchange::rings) return predict_rings(plan, cost);
+  if (plan.attends_in_rings()) return predict_rings(plan, cost);
   const Seconds exchange = exchange_seconds(plan, cost);
   std::vector<Seconds> seconds;
   seconds.reserve(plan.ranges.size());

@@ -113,7 +113,7 @@ std::vector<ShareCosts> share_costs(const ShardPlan& shard, const CostModel& cos
   std::vector<ShareCosts> shares;
   const Tokens all = shard.num_tokens();
   std::shared_ptr<const std::vector<RingPass>> rings;
-  if (shard.exchange == KvExchange::rings) {
+  if (shard.attends_in_rings()) {
     rings = std::make_shared<const std::vector<RingPass>>(ring_passes(shard, cost));
   }
   const bool in_order = rings != nullptr || shard.gathers_in_order();
