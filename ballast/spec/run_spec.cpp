@@ -187,9 +187,8 @@ Violations RunSpec::violations() const {
 
 std::vector<std::string> schedule_names() { return {"1f1b", "interleaved", "all-forward-all-backward"}; }
 
-std::vector<int> RunSpec::layers_by_stage() const {
-  return schedule.stage_layers.empty() ? layers_per_stage(model.num_layers, parallel.pp * schedule.virtual_stages)
-                                       : schedule.stage_layers;
+std::vector<int> ScheduleSpec::layers_by_stage(int num_layers, int pp) const {
+  return stage_layers.empty() ? layers_per_stage(num_layers, pp * virtual_stages) : stage_layers;
 }
 
 std::vector<int> layers_per_stage(int num_layers, int num_stages) {

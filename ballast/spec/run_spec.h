@@ -58,6 +58,9 @@ struct ScheduleSpec {
   bool operator==(const ScheduleSpec&) const = default;
 };
 
+  // Layers of each of the pp x virtual_stages stages.
+  std::vector<int> layers_by_stage(int num_layers, int pp) const;
+
 // [training]
 struct TrainingSpec {
   int steps = 20;
@@ -115,8 +118,7 @@ struct RunSpec {
   StorageSpec storage;                                // [storage], of a simulated run
   PlanSpec plan;                                      // [plan], what `ballast plan` may choose
 
-  // Layers of each of the pp x virtual_stages stages.
-  std::vector<int> layers_by_stage() const;
+  std::vector<int> layers_by_stage() const { return schedule.layers_by_stage(model.num_layers, parallel.pp); }
 
   // Rules between sections as well: layers against stages, micro-batches against dp, schedule against V.
   Violations violations() const;
