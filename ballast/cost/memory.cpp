@@ -71,7 +71,7 @@ MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp)
   if (run.software.accumulation_bytes > 0) parts.gradients += parameters * number;
   parts.optimizer = parameters * optimizer_bytes(number) / shared(1);
 
-  const Tokens longest = run.packing.variable_length() ? run.packing.cap() : run.packing.window;
+  const Tokens longest = run.packing.most_tokens();
   const Tokens tokens = (longest + run.parallel.cp - 1) / run.parallel.cp;
   // Of a layer, a token: its input, the two normed inputs and the residual between; queries, keys, values and what
   // attention gives; gate, up projection and their product. Recomputed, the input alone.

@@ -110,7 +110,7 @@ class Search {
           for (const RunChoice& choice : choices) {
             ++verdict.choices;
             const RunSpec chosen = with_choice(run, choice);
-            const Tokens cap = chosen.packing.variable_length() ? chosen.packing.cap() : chosen.packing.window;
+            const Tokens cap = chosen.packing.most_tokens();
             const auto [at, made] = by_cap.try_emplace(cap);
             if (made) at->second = peak_memory(chosen, estimator_.schedule(choice));
             const Bytes missing = at->second - subject_.cluster.memory_bytes;

@@ -45,6 +45,8 @@ struct PackingSpec {
   Tokens cap() const { return max_tokens > 0 ? max_tokens : window; }
   // Whether micro-batches may be longer than the window.
   bool variable_length() const { return packer == "wlb" || packer == "pool"; }
+  // The most tokens that a micro-batch of this packer may have.
+  Tokens most_tokens() const { return variable_length() ? cap() : window; }
   Violations violations() const;
   bool operator==(const PackingSpec&) const = default;
 };
@@ -55,11 +57,11 @@ struct ScheduleSpec {
   int virtual_stages = 1;     // V, stages a rank
   int round_size = 0;         // n_c, interleaved: micro-batches a virtual stage at a time; 0: as many as pipeline ranks
   std::vector<int> stage_layers = {};  // layers of each stage, in stage order; empty: as even as possible
-  bool operator==(const ScheduleSpec&) const = default;
-};
 
   // Layers of each of the pp x virtual_stages stages.
   std::vector<int> layers_by_stage(int num_layers, int pp) const;
+  bool operator==(const ScheduleSpec&) const = default;
+};
 
 // [training]
 struct TrainingSpec {
