@@ -9,11 +9,8 @@ namespace ballast::cli {
 
 std::unique_ptr<CostModel> make_emulated_cost(const EmulationSpec& emulation, const RunSpec& run) {
   const DeviceProfile device = read_device_profile(emulation.device);
-  const Bytes bytes = run.training.precision == Precision::float64   ? 8
-                      : run.training.precision == Precision::float32 ? 4
-                                                                     : 2;
   return ballast::make_emulated_cost(std::make_shared<DeviceCost>(device, *model_preset(emulation.model), 1), emulation,
-                                     run.model, bytes, run.routing == "auto");
+                                     run.model, bytes_of(run.training.precision), run.routing == "auto");
 }
 
 void require_ranks(const EmulationSpec& emulation, const std::string& file, const RunSpec& run) {

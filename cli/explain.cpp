@@ -128,7 +128,7 @@ void explain_placement(const ExplainOptions& options) {
   const PlacementOptions placing{.rank_tokens = size_of_text("--rank-tokens", options.rank_tokens)};
   const std::vector<SharderTrial> trials = try_all_sharders(cu_seqlens, cp, *cost, placing);
   const Seconds bound = layer_lower_bound(cu_seqlens, cp, *cost);
-  const ShardPlan plan = stated ? *stated : shard_auto(cu_seqlens, cp, *cost, placing);
+  const ShardPlan plan = stated ? *stated : fastest(trials).plan;
   Tokens longest = 64;
   for (std::size_t d = 0; d + 1 < cu_seqlens.size(); ++d)
     longest = std::max(longest, cu_seqlens[d + 1] - cu_seqlens[d]);

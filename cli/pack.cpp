@@ -146,7 +146,7 @@ ordered_json to_json(const PackOptions& options, const DocumentLengths& input, c
   ordered_json result{
       {"packer", options.spec.packer},
       {"window_tokens", options.spec.window},
-      {"max_tokens", options.spec.variable_length() ? options.spec.cap() : options.spec.window},
+      {"max_tokens", options.spec.most_tokens()},
       {"queues_tokens", options.spec.queues},
       {"cost", cost.name()},
       {"steps", f.steps},

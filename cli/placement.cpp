@@ -77,14 +77,14 @@ ordered_json placement_json(const ShardPlan& plan, const CostModel& cost) {
   for (const Ring& ring : plan.rings) {
     queues[static_cast<std::size_t>(plan.queue_of(ring))] += static_cast<std::int64_t>(ring.documents.size());
   }
-  queues[0] = plan.exchange == KvExchange::rings ? all - queues[1] - queues[2] : 0;
+  queues[0] = plan.attends_in_rings() ? all - queues[1] - queues[2] : 0;
   Tokens moved = 0;
   for (const TokenMove& move : plan.moves) moved += move.tokens;
 
   std::vector<RingSpan> spans;
   Bytes inside = 0;
   Bytes across = 0;
-  if (plan.exchange == KvExchange::rings) {
+  if (plan.attends_in_rings()) {
     const std::vector<RingPass> passes = ring_passes(plan, cost);
     passes[0].run(std::vector<Seconds>(plan.ranges.size(), 0), &spans);
     for (const RingPass& pass : passes) {
@@ -127,11 +127,12 @@ ordered_json trials_json(const std::vector<SharderTrial>& trials, Seconds lower_
 }
 
 std::string why_chosen(const std::vector<SharderTrial>& trials, Seconds lower_bound) {
+  const std::vector<std::size_t> order = by_seconds(trials);
   std::string text;
-  for (const std::size_t i : by_seconds(trials)) {
+  for (const std::size_t i : order) {
     text += fmt::format("{}{} {:.4g}", text.empty() ? "" : ", ", trials[i].name, trials[i].slowest);
   }
-  const Seconds best = trials[by_seconds(trials).front()].slowest;
+  const Seconds best = trials[order.front()].slowest;
   return fmt::format(
       "slowest rank of a layer, seconds: {}; {:+.1f}% against everything uncut and evenly shared, {:.4g}", text,
       lower_bound > 0 ? 100 * (best / lower_bound - 1) : 0.0, lower_bound);

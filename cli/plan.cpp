@@ -182,9 +182,8 @@ void print(const PlanOptions& options, const RunSubject& subject, const RunPlann
     }
   }
   fmt::print("\n{} choices in {:.1f} s: {} do not fit in memory, {} cannot be as fast as those ranked, {} simulated\n",
-             grouped(planning.considered), planning.planning_seconds, grouped(reason_count("does not fit in memory")),
-             grouped(reason_count("slower: not even without a bubble or an exchange as fast as those ranked")),
-             grouped(static_cast<std::int64_t>(planning.simulated.size())));
+             grouped(planning.considered), planning.planning_seconds, grouped(reason_count(kNoMemoryReason)),
+             grouped(reason_count(kBoundedReason)), grouped(static_cast<std::int64_t>(planning.simulated.size())));
   for (const std::string& file : {options.out, options.out_run, options.page}) {
     if (!file.empty()) fmt::print("written  {}\n", file);
   }

@@ -60,7 +60,7 @@ void require_joined(const SimulatedRun& simulated, int gpus) {
 std::vector<std::string> extrapolated_shapes(const SimulatedRun& simulated, const RunSpec& run, bool extrapolate) {
   std::vector<std::string> lines;
   if (!simulated.device) return lines;
-  const Tokens micro_batch = run.packing.variable_length() ? run.packing.cap() : run.packing.window;
+  const Tokens micro_batch = run.packing.most_tokens();
   Tokens longest = 0;
   for (const Tokens length : simulated.documents.lengths) longest = std::max(longest, length);
   for (const ShapeGap& gap : shape_gaps(*simulated.device, run.model, run.tensor_parallel,

@@ -30,6 +30,9 @@ class CostModel {
   virtual std::array<Seconds, 2> attention_passes(const AttentionBlock& block) const {
     return {attention(Pass::forward, block), attention(Pass::backward, block)};
   }
+  // Both together: of a block; of a whole document.
+  Seconds layer_attention(const AttentionBlock& block) const;
+  Seconds layer_attention(Tokens length) const;
   // Queries that all see the same keys, as in a round of a ring.
   virtual Seconds rectangle(Pass pass, Tokens queries, Tokens keys) const {
     return attention(pass, {.queries = {keys, keys + queries}, .keys = {0, keys + queries}}) -

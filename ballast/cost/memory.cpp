@@ -19,10 +19,6 @@ std::vector<std::pair<std::string, Bytes>> MemoryParts::named() const {
 
 namespace {
 
-Bytes number_bytes(Precision precision) {
-  return precision == Precision::float64 ? 8 : precision == Precision::float32 ? 4 : 2;
-}
-
 // Of the optimizer, a parameter: two moments, and the weight in full where it computes in less.
 Bytes optimizer_bytes(Bytes number) { return 2 * std::max<Bytes>(4, number) + (number < 4 ? 4 : 0); }
 
@@ -64,7 +60,7 @@ MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp)
   const bool last = pp + 1 == schedule.num_ranks;
   const std::int64_t parameters = rank_parameters(model, layers, pp, schedule.num_ranks) / run.tensor_parallel;
 
-  const Bytes number = number_bytes(run.training.precision);
+  const Bytes number = bytes_of(run.training.precision);
   const Bytes wide = std::max<Bytes>(4, number);
   const std::int64_t replicas = std::int64_t{run.parallel.dp} * run.parallel.cp;
   const auto shared = [&](int from_stage) { return run.zero >= from_stage ? replicas : 1; };
@@ -75,7 +71,7 @@ MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp)
   if (run.software.accumulation_bytes > 0) parts.gradients += parameters * number;
   parts.optimizer = parameters * optimizer_bytes(number) / shared(1);
 
-  const Tokens longest = run.packing.variable_length() ? run.packing.cap() : run.packing.window;
+  const Tokens longest = run.packing.most_tokens();
   const Tokens tokens = (longest + run.parallel.cp - 1) / run.parallel.cp;
   // Of a layer, a token: its input, the two normed inputs and the residual between; queries, keys, values and what
   // attention gives; gate, up projection and their product. Recomputed, the input alone.
@@ -108,7 +104,7 @@ MemoryParts memory_of_rank(const RunSpec& run, const Schedule& schedule, int pp)
 }
 
 Bytes checkpoint_bytes(const RunSpec& run) {
-  const Bytes number = number_bytes(run.training.precision);
+  const Bytes number = bytes_of(run.training.precision);
   return run.model.num_parameters() * (number + optimizer_bytes(number));
 }
 

@@ -154,10 +154,7 @@ class ProfileCost final : public CostModel {
 
   std::string name() const override { return "profile of " + profile_.key.device + ", " + profile_.key.precision; }
 
-  Seconds document_attention(Tokens length) const override {
-    const AttentionBlock whole{.queries = {0, length}, .keys = {0, length}};
-    return model_.num_layers * (attention(Pass::forward, whole) + attention(Pass::backward, whole));
-  }
+  Seconds document_attention(Tokens length) const override { return model_.num_layers * layer_attention(length); }
 
   // The matrices run over the micro-batch, not over its documents: a document adds what a token costs there, at the
   // largest measured size, and no launch of its own.

@@ -6,13 +6,8 @@ namespace ballast {
 
 namespace {
 
-Seconds attention_of(const CostModel& cost, Tokens length) {
-  const auto [forward, backward] = cost.attention_passes({.queries = {0, length}, .keys = {0, length}});
-  return forward + backward;
-}
-
 bool hides(const CostModel& cost, const CpLinks& links, Tokens length, bool across_nodes) {
-  return largest_hidden_ring(cost, links, length, attention_of(cost, length), 2, across_nodes) == 2;
+  return largest_hidden_ring(cost, links, length, cost.layer_attention(length), 2, across_nodes) == 2;
 }
 
 // The first length from which on rings of two hide their messages, by bisection: compute grows faster than bytes.
@@ -66,7 +61,7 @@ Zones find_zones(const CostModel& cost, Tokens longest) {
   zones.inter_node = links.ranks_per_node > 0 ? crossing(cost, links, longest, true) : zones.intra_node;
   for (Tokens length = 64; length <= longest; length *= 2) {
     zones.points.push_back({.length = length,
-                            .attention = attention_of(cost, length),
+                            .attention = cost.layer_attention(length),
                             .linear = cost.layer(Pass::forward, length) + cost.layer(Pass::backward, length),
                             .intra_node = round_transfer(cost, links, length, false),
                             .inter_node = round_transfer(cost, links, length, true)});

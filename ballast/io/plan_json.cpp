@@ -62,7 +62,7 @@ json write_ranges(const ShardPlan& plan) {
 // The layout of a micro-batch, without its boundaries. Rings and moves are there where the plan has them.
 json write_layout(const ShardPlan& plan) {
   json layout{{"sharding", plan.sharding}, {"ranges", write_ranges(plan)}};
-  if (plan.exchange == KvExchange::rings) {
+  if (plan.attends_in_rings()) {
     json rings = json::array();
     for (const Ring& ring : plan.rings) rings.push_back({{"ranks", ring.ranks}, {"documents", ring.documents}});
     layout["rings"] = std::move(rings);

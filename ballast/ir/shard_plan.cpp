@@ -161,9 +161,9 @@ Violations ShardPlan::violations(Tokens max_spread) const {
   if (covered < num_tokens()) found.push_back("token " + std::to_string(covered) + " is on no rank");
   if (covered > num_tokens()) found.push_back("a range ends at " + std::to_string(covered) + ", past the last token");
 
-  if (exchange == KvExchange::rings && found.empty()) check_rings(found);
-  if (exchange == KvExchange::gather && !rings.empty()) found.push_back("rings are given, but keys are gathered");
-  if (exchange == KvExchange::gather && !moves.empty()) found.push_back("moves are given, but keys are gathered");
+  if (attends_in_rings() && found.empty()) check_rings(found);
+  if (!attends_in_rings() && !rings.empty()) found.push_back("rings are given, but keys are gathered");
+  if (!attends_in_rings() && !moves.empty()) found.push_back("moves are given, but keys are gathered");
   check_moves(found);
 
   if (max_spread >= 0) {

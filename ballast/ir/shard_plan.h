@@ -73,6 +73,7 @@ struct ShardPlan {
   bool gathers_in_order() const;
   int node_of(int rank) const { return ranks_per_node > 0 ? rank / ranks_per_node : 0; }
   AttentionQueue queue_of(const Ring& ring) const;
+  bool attends_in_rings() const { return exchange == KvExchange::rings; }
   // Tokens of a rank in linear modules, and where they lie in the packed micro-batch: those it keeps, then those that
   // it is given.
   Tokens linear_tokens(int rank) const;

@@ -31,9 +31,9 @@ std::vector<int> divisors(int number) {
   return found;
 }
 
-// As even as possible; where that is not even but would be with one layer more at both ends, the first and the last
-// stage, which hold the embedding and the head, have one less (Llama 3, section 3.3.2).
-std::vector<int> stage_layers_of(int num_layers, int stages) {
+// Where layers do not come out even but would with one more at both ends, the first and the last stage, which hold the
+// embedding and the head, have one less (Llama 3, section 3.3.2). Else empty: as even as possible.
+std::vector<int> light_ends(int num_layers, int stages) {
   if (num_layers % stages == 0 || (num_layers + 2) % stages != 0) return {};
   std::vector<int> layers(static_cast<std::size_t>(stages), (num_layers + 2) / stages);
   --layers.front();
@@ -59,12 +59,12 @@ std::vector<ScheduleSpec> schedules_of(const RunSpec& run, int pp, int micro_bat
   const std::vector<int> asked = run.plan.virtual_stages;
   const bool one_asked = asked.empty() || std::find(asked.begin(), asked.end(), 1) != asked.end();
   if (one_asked && pp <= layers) {
-    found.push_back({.name = "1f1b", .stage_layers = stage_layers_of(layers, pp)});
-    if (pp > 1) found.push_back({.name = "all-forward-all-backward", .stage_layers = stage_layers_of(layers, pp)});
+    found.push_back({.name = "1f1b", .stage_layers = light_ends(layers, pp)});
+    if (pp > 1) found.push_back({.name = "all-forward-all-backward", .stage_layers = light_ends(layers, pp)});
   }
   if (pp == 1) return found;
   for (const int v : or_else(asked, even_virtual_stages(layers, pp))) {
-    if (v == 1 || (v * pp > layers && stage_layers_of(layers, v * pp).empty())) continue;
+    if (v == 1 || (v * pp > layers && light_ends(layers, v * pp).empty())) continue;
     std::set<int> rounds = {pp};
     if (micro_batches > pp) rounds.insert(micro_batches);
     if (micro_batches > 2 * pp) rounds.insert(2 * pp);
@@ -72,7 +72,7 @@ std::vector<ScheduleSpec> schedules_of(const RunSpec& run, int pp, int micro_bat
       found.push_back({.name = "interleaved",
                        .virtual_stages = v,
                        .round_size = round,
-                       .stage_layers = stage_layers_of(layers, v * pp)});
+                       .stage_layers = light_ends(layers, v * pp)});
     }
   }
   return found;

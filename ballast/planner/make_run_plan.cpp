@@ -65,7 +65,7 @@ RunPlan make_run_plan(const RunSubject& subject, const RunPlanning& planning) {
                .choice = best.choice,
                .window = planning.run.packing.window,
                .micro_batches = run.packing.micro_batches,
-               .max_tokens = run.packing.variable_length() ? run.packing.cap() : run.packing.window,
+               .max_tokens = run.packing.most_tokens(),
                .step_tokens = static_cast<Tokens>(best.tokens_per_second * best.step_seconds),
                .step_seconds = best.step_seconds,
                .step_spread = best.step_spread,

@@ -15,7 +15,6 @@ namespace ballast {
 namespace {
 
 constexpr int kSkippedSteps = 12;  // in which packers that hold documents back fill up
-constexpr const char* kBoundedReason = "slower: not even without a bubble or an exchange as fast as those ranked";
 constexpr const char* kSimulatedReason = "slower: simulated";
 constexpr int kMostClimbs = 8;
 constexpr std::size_t kKeptOfDegrees = 2;  // so that a ranking shows more than one set of degrees
@@ -111,7 +110,7 @@ class Search {
           for (const RunChoice& choice : choices) {
             ++verdict.choices;
             const RunSpec chosen = with_choice(run, choice);
-            const Tokens cap = chosen.packing.variable_length() ? chosen.packing.cap() : chosen.packing.window;
+            const Tokens cap = chosen.packing.most_tokens();
             const auto [at, made] = by_cap.try_emplace(cap);
             if (made) at->second = peak_memory(chosen, estimator_.schedule(choice));
             const Bytes missing = at->second - subject_.cluster.memory_bytes;
@@ -122,7 +121,7 @@ class Search {
             }
             const bool first = verdict.least_missing_bytes == 0;
             verdict.least_missing_bytes = first ? missing : std::min(verdict.least_missing_bytes, missing);
-            reject("does not fit in memory");
+            reject(kNoMemoryReason);
             if (!planning_.nearest || missing < planning_.missing_bytes) {
               planning_.nearest = choice;
               planning_.missing_bytes = missing;

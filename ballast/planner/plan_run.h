@@ -25,7 +25,10 @@ struct RankedCandidate {
   Bytes peak_memory_bytes = 0;
 };
 
-// Kinds of reasons; each text names one.
+// Kinds of reasons; each text names one. Among them:
+inline constexpr const char* kNoMemoryReason = "does not fit in memory";
+inline constexpr const char* kBoundedReason =
+    "slower: not even without a bubble or an exchange as fast as those ranked";
 struct Rejections {
   std::int64_t count = 0;
   std::map<std::string, std::int64_t> by_reason;

@@ -22,12 +22,6 @@ std::string key(std::initializer_list<std::string> parts) {
 }
 std::string text(int value) { return std::to_string(value); }
 
-std::vector<int> stage_layers_of(const ModelSpec& model, const RunChoice& choice) {
-  return choice.schedule.stage_layers.empty()
-             ? layers_per_stage(model.num_layers, choice.dims.pp * choice.schedule.virtual_stages)
-             : choice.schedule.stage_layers;
-}
-
 std::string schedule_key(const RunChoice& choice, int micro_batches) {
   return key({choice.schedule.name, text(choice.dims.pp), text(choice.schedule.virtual_stages),
               text(choice.schedule.round_size), text(micro_batches)});
@@ -224,7 +218,7 @@ std::vector<StepEstimate> StepEstimator::estimate(const RunChoice& choice, int s
   const Shards& shared = shards(choice, steps);
   const KvExchanges& exchanges = kv_exchanges(choice, steps);
   const Packed& from = packed(choice, steps);
-  const std::vector<int> stage_layers = stage_layers_of(run.model, choice);
+  const std::vector<int> stage_layers = run.layers_by_stage();
   std::vector<StepEstimate> found;
   for (int step = 0; step < steps; ++step) {
     std::vector<std::vector<std::vector<ShareCosts>>> shares;
@@ -265,7 +259,7 @@ Seconds StepEstimator::lower_bound(const RunChoice& choice, int steps) {
   const KvExchanges& exchanges = kv_exchanges(choice, steps);
   const bool recompute = choice.recompute == "full";
   const int pp = choice.dims.pp;
-  const std::vector<int> stage_layers = stage_layers_of(subject_.run.model, choice);
+  const std::vector<int> stage_layers = choice.schedule.layers_by_stage(subject_.run.model.num_layers, pp);
   std::vector<int> rank_layers(static_cast<std::size_t>(pp), 0);
   for (std::size_t s = 0; s < stage_layers.size(); ++s) rank_layers[s % rank_layers.size()] += stage_layers[s];
 

@@ -1,10 +1,10 @@
 // Hybrid sharding (requirement W10): long documents are cut, short ones stay whole, so that their blocks are few and
 // long.
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
-#include "ballast/base/tournament.h"
+#include "ballast/sharding/placement.h"
+#include "ballast/sharding/predict_layer.h"
 #include "ballast/sharding/ranges.h"
 #include "ballast/sharding/sharder.h"
 
@@ -14,36 +14,6 @@ namespace {
 
 // Thresholds tried: these shares of what a rank holds. A document longer than that cannot stay whole.
 constexpr Tokens kThresholdDivisors[] = {1, 2, 4, 8};
-
-// Ranks that are being filled with whole documents: how much room each has, and how much attention it computes.
-class Ranks {
- public:
-  explicit Ranks(const std::vector<Tokens>& room) : work_(room.size()), taken_(room.size()) {
-    for (std::size_t r = 0; r < room.size(); ++r) taken_.set(r, -room[r]);
-  }
-
-  Tokens room(std::size_t rank) const { return -taken_[rank]; }
-  std::size_t roomiest() const { return taken_.least(); }
-
-  // The rank of least work if the document fits, else the roomiest.
-  std::size_t best_for(Tokens length) const {
-    const std::size_t least = work_.least();
-    return room(least) >= length ? least : roomiest();
-  }
-
-  void put(std::size_t rank, Tokens tokens, Seconds work) {
-    taken_.set(rank, taken_[rank] + tokens);
-    work_.set(rank, work_[rank] + work);
-  }
-
- private:
-  Tournament<Seconds> work_;
-  Tournament<Tokens> taken_;  // less what it may hold: the least has most room
-};
-
-Seconds attention(const CostModel& cost, const AttentionBlock& block) {
-  return cost.attention(Pass::forward, block) + cost.attention(Pass::backward, block);
-}
 
 }  // namespace
 
@@ -72,7 +42,7 @@ ShardPlan shard_whole_below(const std::vector<Tokens>& cu_seqlens, int num_ranks
   for (std::size_t r = 0; r < ranks; ++r) {
     room.push_back(share + (static_cast<Tokens>(r) < longer ? 1 : 0) - plan.num_tokens(static_cast<int>(r)));
   }
-  Ranks open(room);
+  RankLoads open(room);
   std::vector<TokenRange> to_cut;
   for (const TokenRange& document : whole) {
     const std::size_t rank = open.best_for(document.size());
@@ -80,14 +50,14 @@ ShardPlan shard_whole_below(const std::vector<Tokens>& cu_seqlens, int num_ranks
       to_cut.push_back(document);
       continue;
     }
-    open.put(rank, document.size(), attention(cost, {document, document}));
+    open.put(rank, document.size(), cost.layer_attention({document, document}));
     plan.ranges[rank].push_back(document);
   }
   for (const TokenRange& document : to_cut) {
     for (Tokens at = document.begin; at < document.end;) {
       const std::size_t rank = open.roomiest();
       const TokenRange piece{at, std::min(document.end, at + open.room(rank))};
-      open.put(rank, piece.size(), attention(cost, {piece, {document.begin, piece.end}}));
+      open.put(rank, piece.size(), cost.layer_attention({piece, {document.begin, piece.end}}));
       plan.ranges[rank].push_back(piece);
       at = piece.end;
     }
@@ -106,11 +76,7 @@ ShardPlan shard_hybrid(const std::vector<Tokens>& cu_seqlens, int num_ranks, con
   auto [best, best_seconds] = fastest_of_two(cu_seqlens, num_ranks, cost);
   if (num_ranks == 1) return best;
   // Documents uncut and shared out evenly: where the choice is as fast as that, whole documents have nothing to give.
-  Seconds uncut = 0;
-  for (std::size_t d = 0; d + 1 < cu_seqlens.size(); ++d) {
-    const TokenRange document{cu_seqlens[d], cu_seqlens[d + 1]};
-    if (!document.empty()) uncut += attention(cost, {document, document});
-  }
+  const Seconds uncut = uncut_attention(cu_seqlens, cost);
   constexpr double kWorthTrying = 1.001;
   if (best_seconds - exchange_seconds(best, cost) <= kWorthTrying * uncut / num_ranks) return best;
   for (const Tokens divisor : kThresholdDivisors) {

@@ -1,4 +1,4 @@
-// Documents on ranks, before it is written down as a plan: what hybrid_dp and zeppelin fill.
+// Documents on ranks, before it is written down as a plan: what hybrid, hybrid_dp and zeppelin fill.
 #pragma once
 
 #include <algorithm>
@@ -16,15 +16,14 @@ namespace ballast {
 // Documents by falling length, those of no token left out; equal ones in order.
 std::vector<std::size_t> longest_first(const std::vector<Tokens>& cu_seqlens);
 
-// Attention of whole documents in one layer, both passes; a length is asked for once where equal lengths follow.
+// CostModel::layer_attention of documents; a length is asked for once where equal lengths follow.
 class DocumentWork {
  public:
   explicit DocumentWork(const CostModel& cost) : cost_(cost) {}
   Seconds operator()(Tokens length) {
     if (length != last_length_) {
-      const auto [forward, backward] = cost_.attention_passes({.queries = {0, length}, .keys = {0, length}});
       last_length_ = length;
-      last_ = forward + backward;
+      last_ = cost_.layer_attention(length);
     }
     return last_;
   }
@@ -35,27 +34,28 @@ class DocumentWork {
   Seconds last_ = 0;
 };
 
-// Ranks that are being filled: load, and tokens against what a rank may hold.
+// Ranks that are being filled: load, and room for tokens.
 class RankLoads {
  public:
-  RankLoads(std::size_t ranks, Tokens capacity) : capacity_(capacity), load_(ranks), tokens_(ranks) {}
+  explicit RankLoads(const std::vector<Tokens>& room) : load_(room.size()), taken_(room.size()) {
+    for (std::size_t r = 0; r < room.size(); ++r) taken_.set(r, -room[r]);
+  }
+  RankLoads(std::size_t ranks, Tokens capacity) : RankLoads(std::vector<Tokens>(ranks, capacity)) {}
 
   Seconds load(std::size_t rank) const { return load_[rank]; }
-  Tokens tokens(std::size_t rank) const { return tokens_[rank]; }
-  Tokens room(std::size_t rank) const { return capacity_ - tokens_[rank]; }
+  Tokens room(std::size_t rank) const { return -taken_[rank]; }
   std::size_t least_loaded() const { return load_.least(); }
-  std::size_t roomiest() const { return tokens_.least(); }
+  std::size_t roomiest() const { return taken_.least(); }
   // The least loaded rank if the document fits, else the one with most room.
   std::size_t best_for(Tokens length) const { return room(least_loaded()) >= length ? least_loaded() : roomiest(); }
   void put(std::size_t rank, Tokens tokens, Seconds load) {
-    tokens_.set(rank, tokens_[rank] + tokens);
+    taken_.set(rank, taken_[rank] + tokens);
     load_.set(rank, load_[rank] + load);
   }
 
  private:
-  Tokens capacity_;
   Tournament<Seconds> load_;
-  Tournament<Tokens> tokens_;
+  Tournament<Tokens> taken_;  // less what it may hold: the least has most room
 };
 
 // Where every document goes.

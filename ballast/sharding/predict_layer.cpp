@@ -36,15 +36,18 @@ Seconds predict_slowest_layer(const ShardPlan& plan, const CostModel& cost) {
   return *std::max_element(seconds.begin(), seconds.end());
 }
 
-Seconds layer_lower_bound(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost) {
-  Seconds attention = 0;
+Seconds uncut_attention(const std::vector<Tokens>& cu_seqlens, const CostModel& cost) {
+  Seconds sum = 0;
   for (std::size_t d = 0; d + 1 < cu_seqlens.size(); ++d) {
     const Tokens length = cu_seqlens[d + 1] - cu_seqlens[d];
-    if (length == 0) continue;
-    const auto [forward, backward] = cost.attention_passes({.queries = {0, length}, .keys = {0, length}});
-    attention += forward + backward;
+    if (length > 0) sum += cost.layer_attention(length);
   }
-  return attention / num_ranks + linear_seconds((cu_seqlens.back() + num_ranks - 1) / num_ranks, cost);
+  return sum;
+}
+
+Seconds layer_lower_bound(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost) {
+  return uncut_attention(cu_seqlens, cost) / num_ranks +
+         linear_seconds((cu_seqlens.back() + num_ranks - 1) / num_ranks, cost);
 }
 
 }  // namespace ballast

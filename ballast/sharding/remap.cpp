@@ -28,13 +28,17 @@ void add_moves(ShardPlan& plan) {
   }
 }
 
-void add_moves_that_pay(ShardPlan& plan, const CostModel& cost) {
+Seconds add_moves_that_pay(ShardPlan& plan, const CostModel& cost) {
+  const Seconds as_it_is = predict_slowest_layer(plan, cost);
   ShardPlan moved = plan;
   add_moves(moved);
-  if (moved.moves.empty()) return;
+  if (moved.moves.empty()) return as_it_is;
   // What is predicted to gain less than the prediction is off by may as well lose.
   constexpr double kWorthMoving = 0.97;
-  if (predict_slowest_layer(moved, cost) < kWorthMoving * predict_slowest_layer(plan, cost)) plan = std::move(moved);
+  const Seconds with_moves = predict_slowest_layer(moved, cost);
+  if (with_moves >= kWorthMoving * as_it_is) return as_it_is;
+  plan = std::move(moved);
+  return with_moves;
 }
 
 }  // namespace ballast

@@ -47,16 +47,13 @@ Seconds exchange_seconds(const ShardPlan& plan, const CostModel& cost) {
 }
 
 std::vector<Seconds> predict_attention(const ShardPlan& plan, const CostModel& cost) {
-  if (plan.exchange == KvExchange::rings) return predict_rings(plan, cost);
+  if (plan.attends_in_rings()) return predict_rings(plan, cost);
   const Seconds exchange = exchange_seconds(plan, cost);
   std::vector<Seconds> seconds;
   seconds.reserve(plan.ranges.size());
   for (int rank = 0; rank < plan.num_ranks(); ++rank) {
     Seconds sum = exchange;
-    plan.for_each_block(rank, [&](const AttentionBlock& block) {
-      const auto [forward, backward] = cost.attention_passes(block);
-      sum += forward + backward;
-    });
+    plan.for_each_block(rank, [&](const AttentionBlock& block) { sum += cost.layer_attention(block); });
     seconds.push_back(sum);
   }
   return seconds;

@@ -56,8 +56,8 @@ ShardPlan shard_hybrid_dp(const std::vector<Tokens>& cu_seqlens, int num_ranks, 
                           const PlacementOptions& options = {});
 
 // Gives the plan the moves that even out tokens at least cost (Z6), where that makes the slowest rank's layer faster
-// by 3% or more.
-void add_moves_that_pay(ShardPlan& plan, const CostModel& cost);
+// by 3% or more. Returns predict_slowest_layer of the plan as it then is.
+Seconds add_moves_that_pay(ShardPlan& plan, const CostModel& cost);
 // The same, whether it pays or not.
 void add_moves(ShardPlan& plan);
 
@@ -71,6 +71,7 @@ Seconds predict_slowest_layer(const ShardPlan& plan, const CostModel& cost);
 Seconds layer_lower_bound(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost);
 
 // B2: every sharder's plan, and the one whose slowest rank's layer is predicted fastest; of equals the first.
+// REQUIRES of `fastest`: there is a trial.
 struct SharderTrial {
   std::string name;  // as make_shard_plan takes it
   ShardPlan plan;
@@ -78,6 +79,7 @@ struct SharderTrial {
 };
 std::vector<SharderTrial> try_all_sharders(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost,
                                            const PlacementOptions& options = {});
+const SharderTrial& fastest(const std::vector<SharderTrial>& trials);
 ShardPlan shard_auto(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost,
                      const PlacementOptions& options = {});
 

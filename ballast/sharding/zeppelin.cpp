@@ -19,6 +19,11 @@ constexpr double kTokenWeights[] = {1, 0.25, 0};
 // Up to so many documents and ranks, times ranks, every try is priced in full; beyond, by an estimate.
 constexpr std::size_t kPricedInFull = 1U << 16;
 
+Tokens tokens_of_fullest(const ShardPlan& plan) {
+  const std::vector<Tokens> tokens = plan.tokens_per_rank();
+  return *std::max_element(tokens.begin(), tokens.end());
+}
+
 // One way to place the documents of a micro-batch.
 class Partition {
  public:
@@ -47,7 +52,7 @@ class Partition {
   Seconds estimate() const {
     Seconds slowest = 0;
     for (std::size_t r = 0; r < transfers_.size(); ++r) {
-      const Seconds attention = loads_.load(r) - load_of_token_ * static_cast<double>(loads_.tokens(r));
+      const Seconds attention = loads_.load(r) - load_of_token_ * static_cast<double>(capacity_ - loads_.room(r));
       slowest = std::max({slowest, attention, transfers_[r]});
     }
     return slowest;
@@ -205,14 +210,11 @@ ZeppelinPlan shard_zeppelin(const std::vector<Tokens>& cu_seqlens, int num_ranks
     best.plan = chosen.plan();
     best.estimated = true;
     if (options.moves) add_moves(best.plan);
-    Tokens longest = 0;
-    for (const Tokens tokens : best.plan.tokens_per_rank()) longest = std::max(longest, tokens);
-    best.slowest = chosen.estimate() + (options.moves ? linear : linear_seconds(longest, cost));
+    best.slowest = chosen.estimate() + (options.moves ? linear : linear_seconds(tokens_of_fullest(best.plan), cost));
     return best;
   }
   const auto consider = [&](ShardPlan plan) {
-    if (options.moves) add_moves_that_pay(plan, cost);
-    const Seconds slowest = predict_slowest_layer(plan, cost);
+    const Seconds slowest = options.moves ? add_moves_that_pay(plan, cost) : predict_slowest_layer(plan, cost);
     if (!best.plan.ranges.empty() && slowest >= best.slowest) return;
     best.slowest = slowest;
     best.plan = std::move(plan);
@@ -225,8 +227,7 @@ ZeppelinPlan shard_zeppelin(const std::vector<Tokens>& cu_seqlens, int num_ranks
   }
   const auto name = best.plan.sharding;
   ShardPlan even = shard_ring(cu_seqlens, num_ranks, cost);
-  const std::vector<Tokens> tokens = even.tokens_per_rank();
-  if (*std::max_element(tokens.begin(), tokens.end()) <= capacity) consider(std::move(even));
+  if (tokens_of_fullest(even) <= capacity) consider(std::move(even));
   best.plan.sharding = name;
   return best;
 }

@@ -58,16 +58,9 @@ class Engine {
     if (!stuck.empty()) throw RunError("step " + std::to_string(program_.step) + " never finishes: " + stuck);
   }
 
-  std::vector<Span> take_spans() {
+  std::vector<Span> spans() const {
     std::vector<Span> spans;
-    for (RankState& rank : ranks_) {
-      const auto first = static_cast<std::ptrdiff_t>(spans.size());
-      spans.insert(spans.end(), rank.spans.begin(), rank.spans.end());
-      if (rank.background.empty()) continue;
-      spans.insert(spans.end(), rank.background.begin(), rank.background.end());
-      std::stable_sort(spans.begin() + first, spans.end(),
-                       [](const Span& a, const Span& b) { return a.begin < b.begin; });
-    }
+    for (const RankState& rank : ranks_) append_in_order(spans, rank.spans, rank.background);
     return spans;
   }
 
@@ -166,7 +159,7 @@ class Engine {
     meeting.cost = std::max(meeting.cost, op.seconds);
     if (meeting.arrived.size() < group.size()) return false;
     if (op.kind == Op::Kind::rings) {
-      attend_in_rings(rank, group, op);
+      attend_in_rings(rank, group, op.label.axis);
       meetings_.erase(key);
       return false;
     }
@@ -186,22 +179,19 @@ class Engine {
   }
 
   // All of `group` are there; each goes on when its part of the pass is done.
-  void attend_in_rings(int rank, const std::vector<int>& group, const Op& op) {
+  void attend_in_rings(int rank, const std::vector<int>& group, Axis axis) {
     std::vector<Seconds> arrivals;
-    std::vector<double> factors;
+    std::vector<const Op*> at_hand;
     for (const int member : group) {
       arrivals.push_back(state(member).clock);
-      factors.push_back(at(member).compute_factor);
+      at_hand.push_back(&at(member));
     }
-    std::vector<RingSpan> spans;
-    const std::vector<Seconds> ends = (*op.passes)[op.pass].run(arrivals, &spans, factors);
+    const RingsEnd end = end_of_rings(group, at_hand, arrivals, program_.step);
     for (std::size_t m = 0; m < group.size(); ++m) {
       RankState& other = state(group[m]);
-      for (Span& wait : ring_waits(at(group[m]), group[m], program_.step, spans, static_cast<int>(m))) {
-        other.spans.push_back(wait);
-      }
-      other.clock = ends[m];
-      ++other.collectives[op.label.axis];
+      other.spans.insert(other.spans.end(), end.waits[m].begin(), end.waits[m].end());
+      other.clock = end.ends[m];
+      ++other.collectives[axis];
       ++other.next;
       if (group[m] != rank) ready_.push_back(group[m]);
     }
@@ -258,7 +248,7 @@ Timeline execute(const Program& program, std::string source, Seconds begin) {
   if (!violations.empty()) throw RunError("step " + std::to_string(program.step) + ": " + violations.front());
   Engine engine(program, begin);
   engine.run();
-  return {.source = std::move(source), .dims = program.dims, .spans = engine.take_spans()};
+  return {.source = std::move(source), .dims = program.dims, .spans = engine.spans()};
 }
 
 }  // namespace ballast

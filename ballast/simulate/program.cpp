@@ -27,20 +27,34 @@ Op ring_attention(const Span& label, std::shared_ptr<const std::vector<RingPass>
   return {.kind = Op::Kind::rings, .label = label, .passes = std::move(passes), .pass = pass};
 }
 
-std::vector<Span> ring_waits(const Op& op, int rank, std::int64_t step, const std::vector<RingSpan>& spans,
-                             int member) {
-  std::vector<Span> waits;
-  for (const RingSpan& part : spans) {
-    if (part.rank != member || part.kind == RingSpan::Kind::attend) continue;
-    Span span = op.label;
+RingsEnd end_of_rings(const std::vector<int>& group, const std::vector<const Op*>& ops,
+                      const std::vector<Seconds>& arrivals, std::int64_t step) {
+  std::vector<double> factors;
+  for (const Op* op : ops) factors.push_back(op->compute_factor);
+  std::vector<RingSpan> parts;
+  const Op& any = *ops.front();
+  RingsEnd found{.ends = (*any.passes)[any.pass].run(arrivals, &parts, factors), .waits = {}};
+  found.waits.resize(group.size());
+  for (const RingSpan& part : parts) {
+    if (part.kind == RingSpan::Kind::attend) continue;
+    const auto member = static_cast<std::size_t>(part.rank);
+    Span span = ops[member]->label;
     span.kind = part.kind == RingSpan::Kind::move ? SpanKind::REMAP : SpanKind::RING_KV;
-    span.rank = rank;
+    span.rank = group[member];
     span.step = step;
     span.begin = part.begin;
     span.end = part.end;
-    waits.push_back(span);
+    found.waits[member].push_back(span);
   }
-  return waits;
+  return found;
+}
+
+void append_in_order(std::vector<Span>& spans, const std::vector<Span>& own, const std::vector<Span>& background) {
+  const auto first = static_cast<std::ptrdiff_t>(spans.size());
+  spans.insert(spans.end(), own.begin(), own.end());
+  if (background.empty()) return;
+  spans.insert(spans.end(), background.begin(), background.end());
+  std::stable_sort(spans.begin() + first, spans.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
 }
 
 Op communicate(const Span& label, Seconds seconds) {

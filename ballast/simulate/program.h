@@ -47,8 +47,18 @@ Op post(const Span& label, Seconds seconds, int handle);
 Op await(int handle, int stage);
 // The micro-batch's rings at `layer`; the label of their waits.
 Op ring_attention(const Span& label, std::shared_ptr<const std::vector<RingPass>> passes, std::size_t pass);
-// The spans of what `rank`, at place `member` of its cp group, waits for in a pass, labelled as `op`.
-std::vector<Span> ring_waits(const Op& op, int rank, std::int64_t step, const std::vector<RingSpan>& spans, int member);
+
+// How a pass of rings ends for the members of its group, in order.
+struct RingsEnd {
+  std::vector<Seconds> ends;
+  std::vector<std::vector<Span>> waits;  // what each waited for, labelled as its operation
+};
+// `ops`: each member's, of kind rings.
+RingsEnd end_of_rings(const std::vector<int>& group, const std::vector<const Op*>& ops,
+                      const std::vector<Seconds>& arrivals, std::int64_t step);
+
+// Appends the spans of a rank, `own` and those of its background, in order of time. REQUIRES: `own` are.
+void append_in_order(std::vector<Span>& spans, const std::vector<Span>& own, const std::vector<Span>& background);
 
 struct Program {
   std::int64_t step = 0;

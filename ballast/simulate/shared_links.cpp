@@ -92,15 +92,9 @@ class SharedEngine {
     }
   }
 
-  std::vector<Span> take_spans() {
+  std::vector<Span> spans() const {
     std::vector<Span> spans;
-    for (RankState& rank : ranks_) {
-      const auto first = static_cast<std::ptrdiff_t>(spans.size());
-      spans.insert(spans.end(), rank.spans.begin(), rank.spans.end());
-      spans.insert(spans.end(), rank.background.begin(), rank.background.end());
-      std::stable_sort(spans.begin() + first, spans.end(),
-                       [](const Span& a, const Span& b) { return a.begin < b.begin; });
-    }
+    for (const RankState& rank : ranks_) append_in_order(spans, rank.spans, rank.background);
     return spans;
   }
 
@@ -142,12 +136,9 @@ class SharedEngine {
           receive_if_there(rank);
           return;
         case Op::Kind::collective:
-          self.blocked = true;
-          meet(rank, op);
-          return;
         case Op::Kind::rings:
           self.blocked = true;
-          attend_in_rings(rank, op);
+          meet(rank, op);
           return;
         case Op::Kind::post:
           post(rank, op);
@@ -186,39 +177,33 @@ class SharedEngine {
     Gathering& meeting = meetings_[key];
     meeting.add(rank, op);
     if (meeting.ops.size() < group.size()) return;
-    start({.links = links_of(op.label.axis, group),
-           .remaining = meeting.cost,
-           .kind = Flow::Kind::collective,
-           .ops = meeting.ops,
-           .group = key});
+    if (op.kind == Op::Kind::rings) {
+      attend_in_rings(group);
+    } else {
+      start({.links = links_of(op.label.axis, group),
+             .remaining = meeting.cost,
+             .kind = Flow::Kind::collective,
+             .ops = meeting.ops,
+             .group = key});
+    }
     meetings_.erase(key);
   }
 
-  // Rings share their lanes among themselves (ring_pass.h), and none with other transfers.
-  void attend_in_rings(int rank, const Op& op) {
-    const std::vector<int> group = axis_group(program_.dims, op.label.axis, rank);
-    const GroupKey key{op.label.axis, group.front(), state(rank).collectives[op.label.axis]++};
-    Gathering& meeting = meetings_[key];
-    meeting.add(rank, op);
-    if (meeting.ops.size() < group.size()) return;
+  // All of `group` are there. Rings share their lanes among themselves (ring_pass.h), and none with other transfers.
+  void attend_in_rings(const std::vector<int>& group) {
     std::vector<Seconds> arrivals;
-    std::vector<double> factors;
+    std::vector<const Op*> at_hand;
     for (const int member : group) {
       arrivals.push_back(state(member).since);
-      factors.push_back(ops(member)[state(member).next].compute_factor);
+      at_hand.push_back(&ops(member)[state(member).next]);
     }
-    std::vector<RingSpan> spans;
-    const std::vector<Seconds> ends = (*op.passes)[op.pass].run(arrivals, &spans, factors);
+    const RingsEnd end = end_of_rings(group, at_hand, arrivals, program_.step);
     for (std::size_t m = 0; m < group.size(); ++m) {
       RankState& other = state(group[m]);
-      const Op& own = ops(group[m])[other.next];
-      for (Span& wait : ring_waits(own, group[m], program_.step, spans, static_cast<int>(m))) {
-        other.spans.push_back(wait);
-      }
+      other.spans.insert(other.spans.end(), end.waits[m].begin(), end.waits[m].end());
       ++other.next;
-      wake(std::max(now_, ends[m]), group[m]);
+      wake(std::max(now_, end.ends[m]), group[m]);
     }
-    meetings_.erase(key);
   }
 
   // A group's background transfers follow each other.
@@ -364,7 +349,7 @@ Timeline execute_on_shared_links(const Program& program, const LinkTiers& tiers,
   if (!violations.empty()) throw RunError("step " + std::to_string(program.step) + ": " + violations.front());
   SharedEngine engine(program, tiers);
   engine.run();
-  return {.source = std::move(source), .dims = program.dims, .spans = engine.take_spans()};
+  return {.source = std::move(source), .dims = program.dims, .spans = engine.spans()};
 }
 
 }  // namespace ballast

@@ -78,12 +78,10 @@ class Pricing {
 }  // namespace
 
 ProgramSettings program_settings(const RunSpec& run) {
+  const Bytes number = bytes_of(run.training.precision);
   // Gradients are accumulated in float32 even where the model computes in bfloat16.
-  const bool wide = run.training.precision == Precision::float64;
-  ProgramSettings settings{.gradient_bytes = wide ? 8 : 4,
-                           .weight_bytes = wide                                            ? 8
-                                           : run.training.precision == Precision::bfloat16 ? 2
-                                                                                           : 4,
+  ProgramSettings settings{.gradient_bytes = std::max<Bytes>(4, number),
+                           .weight_bytes = number,
                            .tensor_parallel = run.tensor_parallel,
                            .zero = run.zero,
                            .recompute = run.recompute == "full"};
@@ -115,7 +113,7 @@ std::vector<ShareCosts> share_costs(const ShardPlan& shard, const CostModel& cos
   std::vector<ShareCosts> shares;
   const Tokens all = shard.num_tokens();
   std::shared_ptr<const std::vector<RingPass>> rings;
-  if (shard.exchange == KvExchange::rings) {
+  if (shard.attends_in_rings()) {
     rings = std::make_shared<const std::vector<RingPass>>(ring_passes(shard, cost));
   }
   const bool in_order = rings != nullptr || shard.gathers_in_order();

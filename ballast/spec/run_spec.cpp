@@ -31,6 +31,18 @@ std::string to_string(Oversize oversize) {
   return "?";
 }
 
+Bytes bytes_of(Precision precision) {
+  switch (precision) {
+    case Precision::float64:
+      return 8;
+    case Precision::float32:
+      return 4;
+    case Precision::bfloat16:
+      break;
+  }
+  return 2;
+}
+
 Violations PackingSpec::violations() const {
   Violations found;
   if (window < 1) found.push_back("window = " + std::to_string(window) + ": must be 1 or more tokens");
@@ -175,9 +187,8 @@ Violations RunSpec::violations() const {
 
 std::vector<std::string> schedule_names() { return {"1f1b", "interleaved", "all-forward-all-backward"}; }
 
-std::vector<int> RunSpec::layers_by_stage() const {
-  return schedule.stage_layers.empty() ? layers_per_stage(model.num_layers, parallel.pp * schedule.virtual_stages)
-                                       : schedule.stage_layers;
+std::vector<int> ScheduleSpec::layers_by_stage(int num_layers, int pp) const {
+  return stage_layers.empty() ? layers_per_stage(num_layers, pp * virtual_stages) : stage_layers;
 }
 
 std::vector<int> layers_per_stage(int num_layers, int num_stages) {

@@ -22,6 +22,8 @@ enum class Oversize { truncate, split, refuse };  // what to do with a document 
 
 std::string to_string(Precision precision);
 std::string to_string(Oversize oversize);
+// Of a number.
+Bytes bytes_of(Precision precision);
 
 // [packing]: which documents share a micro-batch. Also what `ballast pack` takes as flags.
 struct PackingSpec {
@@ -43,6 +45,8 @@ struct PackingSpec {
   Tokens cap() const { return max_tokens > 0 ? max_tokens : window; }
   // Whether micro-batches may be longer than the window.
   bool variable_length() const { return packer == "wlb" || packer == "pool"; }
+  // The most tokens that a micro-batch of this packer may have.
+  Tokens most_tokens() const { return variable_length() ? cap() : window; }
   Violations violations() const;
   bool operator==(const PackingSpec&) const = default;
 };
@@ -53,6 +57,9 @@ struct ScheduleSpec {
   int virtual_stages = 1;     // V, stages a rank
   int round_size = 0;         // n_c, interleaved: micro-batches a virtual stage at a time; 0: as many as pipeline ranks
   std::vector<int> stage_layers = {};  // layers of each stage, in stage order; empty: as even as possible
+
+  // Layers of each of the pp x virtual_stages stages.
+  std::vector<int> layers_by_stage(int num_layers, int pp) const;
   bool operator==(const ScheduleSpec&) const = default;
 };
 
@@ -113,8 +120,7 @@ struct RunSpec {
   StorageSpec storage;                                // [storage], of a simulated run
   PlanSpec plan;                                      // [plan], what `ballast plan` may choose
 
-  // Layers of each of the pp x virtual_stages stages.
-  std::vector<int> layers_by_stage() const;
+  std::vector<int> layers_by_stage() const { return schedule.layers_by_stage(model.num_layers, parallel.pp); }
 
   // Rules between sections as well: layers against stages, micro-batches against dp, schedule against V.
   Violations violations() const;

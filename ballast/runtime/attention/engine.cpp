@@ -73,10 +73,10 @@ struct ContextAttentionFunction : torch::autograd::Function<ContextAttentionFunc
 
 ContextAttention::ContextAttention(const ShardPlan& plan, const AttentionContext& context) {
   BALLAST_ASSERT(plan.num_ranks() == context.cp.size(), "the plan is for another number of ranks");
-  const bool rings = plan.exchange == KvExchange::rings;
   shared_ = std::make_shared<const Shared>(
-      Shared{TokenMoves(plan, context), rings ? make_ring_core(plan, context) : make_gather_core(plan, context),
-             context.pace, plan.linear_tokens(context.cp.rank())});
+      Shared{TokenMoves(plan, context),
+             plan.attends_in_rings() ? make_ring_core(plan, context) : make_gather_core(plan, context), context.pace,
+             plan.linear_tokens(context.cp.rank())});
 }
 
 at::Tensor ContextAttention::operator()(int layer, const at::Tensor& q_THD, const at::Tensor& k_TKD,

@@ -48,6 +48,24 @@ std::string of_proxy(int rank, std::string_view what) {
   return "proxy rank " + std::to_string(rank) + ": " + std::string(what);
 }
 
+// Of a chunk to or from a proxy; false where it was aborted.
+bool wait_for(const RouteGroup::Work& chunk, Clock::time_point deadline, int proxy) {
+  try {
+    return chunk->wait(left_until(deadline));
+  } catch (const std::exception& error) {
+    throw RunError(of_proxy(proxy, first_line_of(error)));
+  }
+}
+
+// Queues by place: none is empty.
+template <class T>
+T take_first(std::map<Place, std::deque<T>>& queues, typename std::map<Place, std::deque<T>>::iterator queue) {
+  T first = std::move(queue->second.front());
+  queue->second.pop_front();
+  if (queue->second.empty()) queues.erase(queue);
+  return first;
+}
+
 }  // namespace
 
 // What messages and the listener share.
@@ -87,10 +105,7 @@ class Router::Core {
       expected_[part->place].push_back(part);
       return;
     }
-    const RouteHeader header = early->second.front();
-    early->second.pop_front();
-    if (early->second.empty()) early_.erase(early);
-    let_arrive(part, header);
+    let_arrive(part, take_first(early_, early));
   }
 
   void forget(const std::shared_ptr<Arriving>& part) {
@@ -131,13 +146,7 @@ class Router::Core {
       }
     }
     for (const RouteGroup::Work& chunk : part.chunks) {
-      bool done = false;
-      try {
-        done = chunk->wait(left_until(deadline));
-      } catch (const std::exception& error) {
-        throw RunError(of_proxy(part.way.receiver_proxy, first_line_of(error)));
-      }
-      if (done) continue;
+      if (wait_for(chunk, deadline, part.way.receiver_proxy)) continue;
       const std::lock_guard lock(mutex_);
       fail_where_lost();
       BALLAST_ASSERT(false, "receives are aborted only where a rank is lost");
@@ -199,10 +208,7 @@ class Router::Core {
       early_[place].push_back(header);
       return;
     }
-    const std::shared_ptr<Arriving> part = expected->second.front();
-    expected->second.pop_front();
-    if (expected->second.empty()) expected_.erase(expected);
-    let_arrive(part, header);
+    let_arrive(take_first(expected_, expected), header);
   }
 
   // REQUIRES: mutex_ is held.
@@ -272,7 +278,9 @@ class Router::SentMessage final : public Message {
   void wait(std::chrono::milliseconds timeout) override {
     const Clock::time_point deadline = Clock::now() + timeout;
     direct_->wait(timeout);
-    for (const Departing& send : sends_) wait(send, deadline);
+    for (const Departing& send : sends_) {
+      if (!wait_for(send.work, deadline, send.proxy)) throw RunError(of_proxy(send.proxy, "it is gone"));
+    }
     done_ = true;
   }
 
@@ -288,16 +296,6 @@ class Router::SentMessage final : public Message {
       core_.gave_up_a_message = true;
       throw RunError(of_proxy(proxy, first_line_of(error)));
     }
-  }
-
-  static void wait(const Departing& send, Clock::time_point deadline) {
-    bool done = false;
-    try {
-      done = send.work->wait(left_until(deadline));
-    } catch (const std::exception& error) {
-      throw RunError(of_proxy(send.proxy, first_line_of(error)));
-    }
-    if (!done) throw RunError(of_proxy(send.proxy, "it is gone"));
   }
 
   Core& core_;

@@ -11,9 +11,12 @@
 #include "ballast/runtime/comm/gloo.h"
 #include "ballast/runtime/comm/mesh.h"
 #include "ballast/runtime/comm/thread_ranks.h"
+#include "tests/runtime/comm/communication_error.h"
 
 namespace ballast {
 namespace {
+
+using testing::communication_error;
 
 TEST(PointToPoint, KeepsTheOrderOfOneTagAndLetsTagsOvertake) {
   run_thread_mesh({.dp = 1, .pp = 2, .cp = 1}, [](Mesh& mesh) {
@@ -84,16 +87,6 @@ TEST(PointToPoint, ServesAnyPairOfTheWorld) {
       EXPECT_TRUE(at::equal(received[static_cast<std::size_t>(peer)], at::full({5}, peer)));
     }
   });
-}
-
-// Runs `body` and gives the message of the CommunicationError it throws.
-std::string communication_error(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const CommunicationError& error) {
-    return error.what();
-  }
-  return "no CommunicationError";
 }
 
 TEST(LostPeers, AreNamedWhenTheyDoNotAnswerInTime) {

@@ -18,9 +18,12 @@
 #include "ballast/runtime/comm/mesh.h"
 #include "ballast/runtime/comm/router.h"
 #include "ballast/runtime/comm/thread_ranks.h"
+#include "tests/runtime/comm/communication_error.h"
 
 namespace ballast {
 namespace {
+
+using testing::communication_error;
 
 // Every message that can be is spread over all ranks of a node.
 Routing over_all(int ranks_per_node) {
@@ -68,7 +71,7 @@ struct Nodes {
   int ranks_per_node;
 };
 
-class RoutedMessages : public testing::TestWithParam<Nodes> {};
+class RoutedMessages : public ::testing::TestWithParam<Nodes> {};
 
 // Every rank exchanges with every other at the same time, and receives tag by tag in another order than was sent.
 TEST_P(RoutedMessages, ArriveIntactWhateverTheirSizesAndTagsAndWhoeverElseSends) {
@@ -118,7 +121,7 @@ TEST_P(RoutedMessages, ArriveIntactWhateverTheirSizesAndTagsAndWhoeverElseSends)
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Nodes, RoutedMessages, testing::Values(Nodes{2, 4}, Nodes{2, 2}, Nodes{3, 2}),
+INSTANTIATE_TEST_SUITE_P(Nodes, RoutedMessages, ::testing::Values(Nodes{2, 4}, Nodes{2, 2}, Nodes{3, 2}),
                          [](const auto& instance) {
                            return std::to_string(instance.param.nodes) + "x" +
                                   std::to_string(instance.param.ranks_per_node);
@@ -245,15 +248,6 @@ TEST(Routing, IsRefusedWhereItCannotBe) {
     EXPECT_NE(std::string(error.what()).find("proxies = 3 must divide ranks_per_node"), std::string::npos)
         << error.what();
   }
-}
-
-std::string communication_error(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const CommunicationError& error) {
-    return error.what();
-  }
-  return "no CommunicationError";
 }
 
 TEST(RoutedLostPeers, EndEveryoneWhenARankThrowsInMidTransfer) {
