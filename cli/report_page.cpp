@@ -79,7 +79,7 @@ std::string report_page(std::string_view title, const nlohmann::ordered_json& da
 }
 
 std::string placement_page(std::string_view title, const nlohmann::ordered_json& data) {
-  return page_of({.scripts = {"format.js", "charts.js", "placement.js", "explain.js"},
+  return page_of({.scripts = {"format.js", "charts.js", "queues.js", "zones.js", "placement.js", "sharders.js", "explain.js"},
                   .sections = {"placement", "sharders", "zones"},
                   .main = "placement"},
                  title, data);

@@ -36,7 +36,7 @@ Seconds predict_slowest_layer(const ShardPlan& plan, const CostModel& cost) {
   return *std::max_element(seconds.begin(), seconds.end());
 }
 
-Seconds layer_lower_bound(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost) {
+Seconds layer_even_share(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost) {
   Seconds attention = 0;
   for (std::size_t d = 0; d + 1 < cu_seqlens.size(); ++d) {
     const Tokens length = cu_seqlens[d + 1] - cu_seqlens[d];

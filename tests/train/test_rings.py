@@ -98,12 +98,15 @@ def test_explains_zones_and_a_placement_on_a_published_cluster(tmp_path):
     links = ["--cluster", ROOT / "profiles/clusters/zeppelin_a.toml", "--model", "llama-7b", "--cp", "16"]
     zones = subprocess.run([PROGRAM, "explain", "zones", "--json", *links], capture_output=True, text=True, check=True)
     zones = json.loads(zones.stdout)
+    assert zones["longest_tokens"] == 262144
     assert 0 < zones["intra_node_from_tokens"] < zones["inter_node_from_tokens"] < 262144
     done = subprocess.run([PROGRAM, "explain", "placement", "--json", "--lengths", "64K,9K,3K,1K,700,500", "--out", page,
                            *links], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
     seconds = {name: trial["seconds"] for name, trial in found["trials"].items()}
     assert found["placement"]["slowest_seconds"] == pytest.approx(min(seconds.values()))
-    assert found["placement"]["lower_bound_gap"] >= 0
+    assert found["placement"]["over_even_share"] == pytest.approx(
+        found["placement"]["slowest_seconds"] / found["placement"]["even_share_seconds"])
+    assert found["placement"]["sharding"] in seconds and "per_document" in seconds  # one spelling
     assert len(found["placement"]["ranks"]) == 16
     assert page.stat().st_size > 10000
