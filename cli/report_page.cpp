@@ -72,8 +72,9 @@ std::string page_of(const PageParts& parts, std::string_view title, const nlohma
 
 std::string report_page(std::string_view title, const nlohmann::ordered_json& data) {
   return page_of(
-      {.scripts = {"format.js", "charts.js", "timeline.js", "waits.js", "steps.js", "documents.js", "page.js"},
-       .sections = {"figures", "timeline", "waits", "steps", "documents", "about"},
+      {.scripts = {"format.js", "charts.js", "timeline.js", "waits.js", "queues.js", "zones.js", "placement.js",
+                   "run_placement.js", "steps.js", "documents.js", "page.js"},
+       .sections = {"figures", "timeline", "waits", "placement", "zones", "steps", "documents", "about"},
        .main = "timeline"},
       title, data);
 }
@@ -86,8 +87,8 @@ std::string placement_page(std::string_view title, const nlohmann::ordered_json&
 }
 
 std::string plan_page(std::string_view title, const nlohmann::ordered_json& data) {
-  return page_of({.scripts = {"format.js", "charts.js", "plan.js"},
-                  .sections = {"candidates", "variations", "degrees", "about"},
+  return page_of({.scripts = {"format.js", "charts.js", "queues.js", "zones.js", "placement.js", "plan.js"},
+                  .sections = {"candidates", "variations", "placement", "zones", "degrees", "about"},
                   .main = "candidates"},
                  title, data);
 }

@@ -180,7 +180,7 @@ function ranksPanel(placement, scale) {
       if (last) {
         ink.strokeStyle = colour("--ink");
         ink.lineWidth = 2;
-        ink.strokeRect(columns.timeFrom - 1, y - (row >= 6 ? 0.5 : 0), columns.timeTo - columns.timeFrom + 2, tall + (row >= 6 ? 1 : 0));
+        ink.strokeRect(columns.timeFrom - 1, y - (row >= 6 ? 0.5 : 0), timeX(longest) - columns.timeFrom + 2, tall + (row >= 6 ? 1 : 0));
       }
     });
     if (timed && mean < 0.999 * longest) {  // how far the others are behind the last
@@ -281,9 +281,10 @@ function ranksPanel(placement, scale) {
   return { node, times, timed, slowest, longest, mean };
 }
 
-// `lead`: said before the answer; `scale`: as ranksPanel takes it, so that several may be compared.
-function drawPlacement(section, placement, { title = "Where documents go", lead = "", scale = {} } = {}) {
-  section.append(el("h2", { id: section.id + "-title" }, title), el("p", {}, lead + placementAnswer(placement)));
+// `of`: which micro-batch; `source`: what else is to be said of it, below; `scale`: as ranksPanel takes it, so that
+// several may be compared.
+function drawPlacement(section, placement, { title = "Where documents go", of = "", source = "", scale = {} } = {}) {
+  section.append(el("h2", { id: section.id + "-title" }, title), el("p", {}, placementAnswer(placement)));
   const { ranks } = placement;
   const { node, times, timed, slowest, longest, mean } = ranksPanel(placement, scale);
   const waits = times.reduce((sum, time) => sum + time.wait, 0) / Math.max(1e-30, longest * ranks.length);
@@ -301,9 +302,19 @@ function drawPlacement(section, placement, { title = "Where documents go", lead 
     ...used.map((queue) => queue === "wait" ? { name: QUEUES.wait[0], style: "hatch" } : { name: QUEUES[queue][0], colour: queueColour(queue) })]));
   redraws.push(drawLegend);
   drawLegend();
-  section.append(el("figure", { class: "card", id: section.id + "-ranks" }, el("figcaption", {}, el("h3", {}, "Rank by rank"), el("p", {}, about)), node, swatches,
+  section.append(el("figure", { class: "card", id: section.id + "-ranks" }, el("figcaption", {}, el("h3", {}, "Rank by rank" + (of ? ": " + of : "")), el("p", {}, about)), node, swatches,
     tableBelow(() => ({
       columns: ["rank", "node", "tokens", "linear tokens", ...(inRings(placement) ? RINGS_FIRST.map((queue) => "tokens " + QUEUE_OF_TOKENS[queue]) : []), ...(timed ? [...Object.values(QUEUES).map(([name]) => name + " ms"), "ends ms"] : [])],
       rows: ranks.map((rank, i) => [rank.rank, rank.node, rank.tokens, rank.linear_tokens, ...(inRings(placement) ? RINGS_FIRST.map((queue) => rank.queue_tokens[queue]) : []), ...(timed ? [...Object.keys(QUEUES), "end"].map((queue) => (1e3 * times[i][queue]).toFixed(4)) : [])]),
     }))));
+  if (source) section.append(el("p", {}, source));
+}
+
+// `of` and `source` of a step's micro-batch: {step, dp_rank, micro_batch, micro_batches, zones}.
+function stepPlace(shown, dp) {
+  return {
+    of: `step ${shown.step}, micro-batch ${shown.micro_batch}` + (dp > 1 ? ` of data parallel rank ${shown.dp_rank}` : ""),
+    source: (shown.micro_batches > 1 ? `Of the step's ${grouped(shown.micro_batches)} micro-batches in rings the one with most attention. ` : "") +
+      (shown.zones ? `Predicted by ${shown.zones.cost}.` : ""),
+  };
 }
