@@ -39,7 +39,8 @@ struct ExplainOptions {
 };
 
 std::string from_text(const ordered_json& tokens, Tokens longest) {
-  return tokens.is_null() ? fmt::format("no length up to {} tokens", longest) : fmt::format("{} tokens", tokens.get<Tokens>());
+  return tokens.is_null() ? fmt::format("no length up to {} tokens", longest)
+                          : fmt::format("{} tokens", tokens.get<Tokens>());
 }
 
 void say_zones(const ordered_json& zones) {
@@ -51,9 +52,10 @@ void say_zones(const ordered_json& zones) {
                1e3 * point["intra_node_seconds"].get<double>(), 1e3 * point["inter_node_seconds"].get<double>());
   }
   const Tokens longest = zones["longest_tokens"].get<Tokens>();
-  fmt::print("a ring of two hides its messages inside a node from {}, across nodes from {}; the longest looked at: {}\n",
-             from_text(zones["intra_node_from_tokens"], longest), from_text(zones["inter_node_from_tokens"], longest),
-             longest);
+  fmt::print(
+      "a ring of two hides its messages inside a node from {}, across nodes from {}; the longest looked at: {}\n",
+      from_text(zones["intra_node_from_tokens"], longest), from_text(zones["inter_node_from_tokens"], longest),
+      longest);
 }
 
 void write_page(const ExplainOptions& options, const ordered_json& data) {

@@ -115,9 +115,9 @@ ordered_json untimed_placement_json(const ShardPlan& plan) {
     });
     value["queue_tokens"] = by_queue(tokens);
   }
-  return {{"sharding", plan.sharding},     {"tokens", plan.num_tokens()},
-          {"documents", all},              {"ranks_per_node", plan.ranks_per_node},
-          {"moved_tokens", moved},         {"queues", by_queue(documents)},
+  return {{"sharding", plan.sharding}, {"tokens", plan.num_tokens()},
+          {"documents", all},          {"ranks_per_node", plan.ranks_per_node},
+          {"moved_tokens", moved},     {"queues", by_queue(documents)},
           {"ranks", std::move(ranks)}};
 }
 

@@ -11,18 +11,18 @@
 
 namespace ballast::cli {
 
-// {longest_tokens, intra_node_from_tokens, inter_node_from_tokens (null: from none up to the longest), ranks_per_node, points [{length_tokens,
-// attention_seconds, linear_seconds, intra_node_seconds, inter_node_seconds}], cost}
+// {longest_tokens, intra_node_from_tokens, inter_node_from_tokens (null: from none up to the longest), ranks_per_node,
+// points [{length_tokens, attention_seconds, linear_seconds, intra_node_seconds, inter_node_seconds}], cost}
 nlohmann::ordered_json zones_json(const CostModel& cost, Tokens longest);
 
-// What a plan says without a cost: {sharding, tokens, documents, ranks_per_node, moved_tokens, queues {local, intra_node,
-// inter_node: documents}, ranks [{rank, node, tokens, linear_tokens, queue_tokens {local, intra_node, inter_node}}]}.
-// Of a plan that gathers keys no document is in a queue, and ranks have no queue_tokens.
+// What a plan says without a cost: {sharding, tokens, documents, ranks_per_node, moved_tokens, queues {local,
+// intra_node, inter_node: documents}, ranks [{rank, node, tokens, linear_tokens, queue_tokens {local, intra_node,
+// inter_node}}]}. Of a plan that gathers keys no document is in a queue, and ranks have no queue_tokens.
 nlohmann::ordered_json untimed_placement_json(const ShardPlan& plan);
 
 // The same, and of one layer: slowest_seconds, even_share_seconds, over_even_share (a ratio), bytes {inside_nodes,
-// across_nodes}, and by rank forward [[part, begin, end]], empty of a plan that gathers keys. `part`: local, intra_node,
-// inter_node, wait, move, linear.
+// across_nodes}, and by rank forward [[part, begin, end]], empty of a plan that gathers keys. `part`: local,
+// intra_node, inter_node, wait, move, linear.
 nlohmann::ordered_json placement_json(const ShardPlan& plan, const CostModel& cost);
 
 // {name with underscores: {seconds, over_even_share}} of every sharder; for plans of one micro-batch.

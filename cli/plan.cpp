@@ -285,7 +285,9 @@ void add_plan(CLI::App& app) {
   verb->add_option("--set", options->overrides, "section.key=value, over the file's")->type_name("KEY=VALUE");
   verb->add_option("--out", options->out, "Write the best as a run plan, JSON")->type_name("FILE");
   verb->add_option("--out-run", options->out_run, "Write the best as a RUN.toml, for `simulate`")->type_name("FILE");
-  verb->add_option("--page", options->page, "Write all candidates as a page, time against memory, and where documents go in rings")->type_name("FILE");
+  verb->add_option("--page", options->page,
+                   "Write all candidates as a page, time against memory, and where documents go in rings")
+      ->type_name("FILE");
   CLI::Option* running =
       verb->add_option("--running", options->running, "Run folder: whether to give its plan up for the best one")
           ->type_name("RUN");

@@ -8,8 +8,8 @@
 
 namespace ballast::cli {
 
-// As step_placement_json, of the first step, with `of`: {ranked (from 1; null: simulated, not ranked), choice (text), dp}.
-// It is of the best candidate whose keys go round rings over two ranks or more; nothing where there is none.
+// As step_placement_json, of the first step, with `of`: {ranked (from 1; null: simulated, not ranked), choice (text),
+// dp}. It is of the best candidate whose keys go round rings over two ranks or more; nothing where there is none.
 // REQUIRES: something was ranked.
 std::optional<nlohmann::ordered_json> placement_of_plan(const RunSubject& subject, const RunPlanning& planning);
 

@@ -82,8 +82,8 @@ void StepLog::append(const std::string& line) {
   }
 }
 
-RunWriter::Rank0Files::Rank0Files(const std::filesystem::path& folder, const ParallelDims& dims,
-                                  const CostModel* cost, std::int64_t first_step)
+RunWriter::Rank0Files::Rank0Files(const std::filesystem::path& folder, const ParallelDims& dims, const CostModel* cost,
+                                  std::int64_t first_step)
     : plans(folder / "plan.jsonl", first_step),
       metrics(folder / "metrics.jsonl", first_step),
       predicted(folder / "timeline" / "predicted.jsonl", "predicted", dims, first_step),

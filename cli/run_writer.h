@@ -1,6 +1,6 @@
 // Writes what one rank of a training run leaves in the run folder (docs/formats/run_folder.md): every rank its
-// timeline, rank 0 also plans, predictions, metrics, the placement and the progress line. Files grow by whole lines; on resume what
-// they hold of steps that run again is cut off first.
+// timeline, rank 0 also plans, predictions, metrics, the placement and the progress line. Files grow by whole lines; on
+// resume what they hold of steps that run again is cut off first.
 #pragma once
 
 #include <cstdio>

@@ -46,10 +46,8 @@ std::optional<ordered_json> step_placement_json(const StepPlan& plan, const Cost
   const ShardPlan& shown = plan.shard_plans[place->dp][place->micro_batch];
   std::int64_t candidates = 0;
   for (const auto& pipeline : plan.shard_plans) candidates += std::count_if(pipeline.begin(), pipeline.end(), in_rings);
-  ordered_json value{{"step", plan.step},
-                     {"dp_rank", place->dp},
-                     {"micro_batch", place->micro_batch},
-                     {"micro_batches", candidates}};
+  ordered_json value{
+      {"step", plan.step}, {"dp_rank", place->dp}, {"micro_batch", place->micro_batch}, {"micro_batches", candidates}};
   if (cost != nullptr) value["zones"] = zones_json(*cost, std::max(kLeastLongest, shown.num_tokens()));
   value["placement"] = cost != nullptr ? placement_json(shown, *cost) : untimed_placement_json(shown);
   return value;

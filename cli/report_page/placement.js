@@ -293,7 +293,7 @@ function drawPlacement(section, placement, { title = "Where documents go", of = 
   const about = !isTimed(placement) ? "Tokens only: when each rank attends them is not known, as the run had no cost in seconds ([cost] profile)."
     : !timed ? "No ring: keys and values are gathered before attention, so there are no rounds to draw."
     : `Rank ${ranks[slowest].rank} ends last, after ${duration(longest)}: ${late < 1e-3 ? "all end as one" : percent(late) + " later than the mean (dotted)"}; ${percent(times[slowest][most] / longest)} of it ${MOSTLY[most]}. ` +
-      `All ranks wait for their rings ${waits === 0 ? "not at all" : percent(waits) + " of that time"}.` +
+      `All ranks wait for their rings ${waits === 0 ? "not at all" : waits < 5e-4 ? "hardly at all" : percent(waits) + " of that time"}.` +
       (isNumber(placement.bytes?.inside_nodes) ? ` Sent: ${bytes(placement.bytes.inside_nodes)} inside nodes, ${bytes(placement.bytes.across_nodes)} across.` : "");
   const swatches = el("div", {});
   const used = Object.keys(QUEUES).filter((queue) => times.some((time) => time[queue] > 0) || ranks.some((rank) => rank.queue_tokens?.[queue] > 0));
