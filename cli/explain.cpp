@@ -38,8 +38,9 @@ struct ExplainOptions {
   bool quiet = false;
 };
 
-std::string from_text(const ordered_json& tokens) {
-  return tokens.is_null() ? "no length asked for" : fmt::format("{} tokens", tokens.get<Tokens>());
+std::string from_text(const ordered_json& tokens, Tokens longest) {
+  return tokens.is_null() ? fmt::format("no length up to {} tokens", longest)
+                          : fmt::format("{} tokens", tokens.get<Tokens>());
 }
 
 void say_zones(const ordered_json& zones) {
@@ -50,8 +51,11 @@ void say_zones(const ordered_json& zones) {
                1e3 * point["attention_seconds"].get<double>(), 1e3 * point["linear_seconds"].get<double>(),
                1e3 * point["intra_node_seconds"].get<double>(), 1e3 * point["inter_node_seconds"].get<double>());
   }
-  fmt::print("a ring of two hides its messages inside a node from {}, across nodes from {}\n",
-             from_text(zones["intra_node_from_tokens"]), from_text(zones["inter_node_from_tokens"]));
+  const Tokens longest = zones["longest_tokens"].get<Tokens>();
+  fmt::print(
+      "a ring of two hides its messages inside a node from {}, across nodes from {}; the longest looked at: {}\n",
+      from_text(zones["intra_node_from_tokens"], longest), from_text(zones["inter_node_from_tokens"], longest),
+      longest);
 }
 
 void write_page(const ExplainOptions& options, const ordered_json& data) {
@@ -102,19 +106,19 @@ void say_placement(const ordered_json& placement, const std::string& why) {
              placement["documents"].get<std::int64_t>(), placement["tokens"].get<Tokens>(),
              placement["queues"]["local"].get<std::int64_t>(), placement["queues"]["intra_node"].get<std::int64_t>(),
              placement["queues"]["inter_node"].get<std::int64_t>(), placement["moved_tokens"].get<Tokens>());
-  fmt::print("{:>6} {:>6} {:>10} {:>10} {:>12} {:>12} {:>12} {:>12}\n", "rank", "node", "tokens", "linear", "across ms",
-             "in node ms", "local ms", "waits ms");
+  fmt::print("{:>6} {:>6} {:>10} {:>10} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "rank", "node", "tokens", "linear",
+             "across ms", "in node ms", "local ms", "waits ms", "linear ms");
   for (const ordered_json& rank : placement["ranks"]) {
     std::map<std::string, double> seconds;
     for (const ordered_json& part : rank["forward"]) {
       seconds[part[0].get<std::string>()] += part[2].get<double>() - part[1].get<double>();
     }
-    fmt::print("{:>6} {:>6} {:>10} {:>10} {:>12.3f} {:>12.3f} {:>12.3f} {:>12.3f}\n", rank["rank"].get<int>(),
+    fmt::print("{:>6} {:>6} {:>10} {:>10} {:>12.3f} {:>12.3f} {:>12.3f} {:>12.3f} {:>12.3f}\n", rank["rank"].get<int>(),
                rank["node"].get<int>(), rank["tokens"].get<Tokens>(), rank["linear_tokens"].get<Tokens>(),
                1e3 * seconds["inter_node"], 1e3 * seconds["intra_node"], 1e3 * seconds["local"],
-               1e3 * (seconds["wait"] + seconds["move"]));
+               1e3 * (seconds["wait"] + seconds["move"]), 1e3 * seconds["linear"]);
   }
-  fmt::print("(attention of one layer, forward)\n{}\n", why);
+  fmt::print("(one layer, forward; linear: tokens in linear modules)\n{}\n", why);
 }
 
 void explain_placement(const ExplainOptions& options) {
@@ -127,15 +131,15 @@ void explain_placement(const ExplainOptions& options) {
   const std::vector<Tokens> cu_seqlens = stated ? stated->cu_seqlens : boundaries_of(options);
   const PlacementOptions placing{.rank_tokens = size_of_text("--rank-tokens", options.rank_tokens)};
   const std::vector<SharderTrial> trials = try_all_sharders(cu_seqlens, cp, *cost, placing);
-  const Seconds bound = layer_lower_bound(cu_seqlens, cp, *cost);
+  const Seconds even_share = layer_even_share(cu_seqlens, cp, *cost);
   const ShardPlan plan = stated ? *stated : fastest(trials).plan;
   Tokens longest = 64;
   for (std::size_t d = 0; d + 1 < cu_seqlens.size(); ++d)
     longest = std::max(longest, cu_seqlens[d + 1] - cu_seqlens[d]);
   const ordered_json data{{"zones", zones_json(*cost, longest)},
                           {"placement", placement_json(plan, *cost)},
-                          {"trials", trials_json(trials, bound)},
-                          {"why", why_chosen(trials, bound)}};
+                          {"trials", trials_json(trials, even_share)},
+                          {"why", why_chosen(trials, even_share)}};
   if (options.json) {
     fmt::print("{}\n", data.dump(2));
   } else if (!options.quiet) {

@@ -11,19 +11,24 @@
 
 namespace ballast::cli {
 
-// {intra_node_from_tokens, inter_node_from_tokens (null: from none up to `longest`), points [{length_tokens,
-// attention_seconds, linear_seconds, intra_node_seconds, inter_node_seconds}], cost}
+// {longest_tokens, intra_node_from_tokens, inter_node_from_tokens (null: from none up to the longest), ranks_per_node,
+// points [{length_tokens, attention_seconds, linear_seconds, intra_node_seconds, inter_node_seconds}], cost}
 nlohmann::ordered_json zones_json(const CostModel& cost, Tokens longest);
 
-// {sharding, tokens, documents, ranks_per_node, slowest_seconds, lower_bound_seconds, lower_bound_gap, bytes {inside,
-// across}, moved_tokens, queues {local, intra_node, inter_node: documents}, ranks [{rank, node, tokens, linear_tokens,
-// forward [[queue, begin, end]]}]} of one layer. `queue`: local, intra_node, inter_node, wait, move.
+// What a plan says without a cost: {sharding, tokens, documents, ranks_per_node, moved_tokens, queues {local,
+// intra_node, inter_node: documents}, ranks [{rank, node, tokens, linear_tokens, queue_tokens {local, intra_node,
+// inter_node}}]}. Of a plan that gathers keys no document is in a queue, and ranks have no queue_tokens.
+nlohmann::ordered_json untimed_placement_json(const ShardPlan& plan);
+
+// The same, and of one layer: slowest_seconds, even_share_seconds, over_even_share (a ratio), bytes {inside_nodes,
+// across_nodes}, and by rank forward [[part, begin, end]], empty of a plan that gathers keys. `part`: local,
+// intra_node, inter_node, wait, move, linear.
 nlohmann::ordered_json placement_json(const ShardPlan& plan, const CostModel& cost);
 
-// {name: {seconds, over_lower_bound}} of every sharder; for plans of one micro-batch.
-nlohmann::ordered_json trials_json(const std::vector<SharderTrial>& trials, Seconds lower_bound);
+// {name with underscores: {seconds, over_even_share}} of every sharder; for plans of one micro-batch.
+nlohmann::ordered_json trials_json(const std::vector<SharderTrial>& trials, Seconds even_share);
 
-// One line: which sharder, against which others, and how far above the bound.
-std::string why_chosen(const std::vector<SharderTrial>& trials, Seconds lower_bound);
+// One line: which sharder, against which others, and how far from an even share.
+std::string why_chosen(const std::vector<SharderTrial>& trials, Seconds even_share);
 
 }  // namespace ballast::cli

@@ -14,6 +14,7 @@
 #include "ballast/io/run_toml.h"
 #include "ballast/planner/make_run_plan.h"
 #include "ballast/planner/transition.h"
+#include "cli/plan_placement.h"
 #include "cli/report_page.h"
 #include "cli/simulated_run.h"
 #include "cli/size_option.h"
@@ -195,7 +196,7 @@ void write_text(const std::string& path, const std::string& text) {
   file.commit();
 }
 
-// What the page of candidates shows: every simulated choice, and of each other degrees the best.
+// What the page of candidates shows: every simulated choice, of each other degrees the best, where documents go.
 ordered_json page_data(const PlanOptions& options, const RunSubject& subject, const RunPlanning& planning) {
   ordered_json data = to_json(subject, planning);
   data["run_toml"] = options.run_toml;
@@ -210,6 +211,9 @@ ordered_json page_data(const PlanOptions& options, const RunSubject& subject, co
   data["simulated"] = std::move(simulated);
   for (std::size_t i = 0; i < planning.ranked.size(); ++i) {
     data["candidates"][i]["text"] = to_string(planning.ranked[i].choice);
+  }
+  if (std::optional<ordered_json> placement = placement_of_plan(subject, planning)) {
+    data["placement"] = std::move(*placement);
   }
   return data;
 }
@@ -280,7 +284,9 @@ void add_plan(CLI::App& app) {
   verb->add_option("--set", options->overrides, "section.key=value, over the file's")->type_name("KEY=VALUE");
   verb->add_option("--out", options->out, "Write the best as a run plan, JSON")->type_name("FILE");
   verb->add_option("--out-run", options->out_run, "Write the best as a RUN.toml, for `simulate`")->type_name("FILE");
-  verb->add_option("--page", options->page, "Write all candidates as a page, time against memory")->type_name("FILE");
+  verb->add_option("--page", options->page,
+                   "Write all candidates as a page, time against memory, and where documents go in rings")
+      ->type_name("FILE");
   CLI::Option* running =
       verb->add_option("--running", options->running, "Run folder: whether to give its plan up for the best one")
           ->type_name("RUN");

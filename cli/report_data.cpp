@@ -8,7 +8,9 @@
 #include "ballast/diagnose/run_story.h"
 #include "ballast/diagnose/time_by_cause.h"
 #include "ballast/io/run_record_json.h"
+#include "cli/placement_file.h"
 #include "cli/run_selection.h"
+#include "cli/step_placement.h"
 
 namespace ballast::cli {
 
@@ -108,6 +110,15 @@ std::vector<std::string> domain_names(const RunFolder& run) {
     }
   }
   return names;
+}
+
+// The run's placement.json; without one, what its first step plan in rings says without a cost.
+std::optional<Json> placement_of(const RunFolder& run) {
+  if (std::optional<Json> written = read_placement_file(run.path)) return written;
+  for (const StepPlan& plan : run.plans) {
+    if (std::optional<Json> untimed = step_placement_json(plan, nullptr)) return untimed;
+  }
+  return std::nullopt;
 }
 
 // Seconds that all ranks together were busy in a kind of action, a step, without waits.
@@ -266,6 +277,7 @@ Json report_data(const std::vector<RunFolder>& runs, const ReportOptions& option
         {"delays", delays_json(run, domains.size())},
         {"causes", Json::object()},
         {"kinds", Json::object()}};
+    if (std::optional<Json> placement = placement_of(run)) entry["placement"] = std::move(*placement);
     RunEvidence seen{record, {}};
     for (const Timeline& timeline : run.timelines) {
       Json by_rank = Json::array();

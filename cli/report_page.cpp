@@ -71,23 +71,24 @@ std::string page_of(const PageParts& parts, std::string_view title, const nlohma
 }  // namespace
 
 std::string report_page(std::string_view title, const nlohmann::ordered_json& data) {
-  return page_of(
-      {.scripts = {"format.js", "charts.js", "timeline.js", "waits.js", "steps.js", "documents.js", "page.js"},
-       .sections = {"figures", "timeline", "waits", "steps", "documents", "about"},
-       .main = "timeline"},
-      title, data);
-}
-
-std::string placement_page(std::string_view title, const nlohmann::ordered_json& data) {
-  return page_of({.scripts = {"format.js", "charts.js", "placement.js", "explain.js"},
-                  .sections = {"placement", "sharders", "zones"},
-                  .main = "placement"},
+  return page_of({.scripts = {"format.js", "charts.js", "timeline.js", "waits.js", "queues.js", "zones.js",
+                              "placement.js", "run_placement.js", "steps.js", "documents.js", "page.js"},
+                  .sections = {"figures", "timeline", "waits", "placement", "zones", "steps", "documents", "about"},
+                  .main = "timeline"},
                  title, data);
 }
 
+std::string placement_page(std::string_view title, const nlohmann::ordered_json& data) {
+  return page_of(
+      {.scripts = {"format.js", "charts.js", "queues.js", "zones.js", "placement.js", "sharders.js", "explain.js"},
+       .sections = {"placement", "sharders", "zones"},
+       .main = "placement"},
+      title, data);
+}
+
 std::string plan_page(std::string_view title, const nlohmann::ordered_json& data) {
-  return page_of({.scripts = {"format.js", "charts.js", "plan.js"},
-                  .sections = {"candidates", "variations", "degrees", "about"},
+  return page_of({.scripts = {"format.js", "charts.js", "queues.js", "zones.js", "placement.js", "plan.js"},
+                  .sections = {"candidates", "variations", "placement", "zones", "degrees", "about"},
                   .main = "candidates"},
                  title, data);
 }

@@ -82,18 +82,19 @@ void StepLog::append(const std::string& line) {
   }
 }
 
-RunWriter::Rank0Files::Rank0Files(const std::filesystem::path& folder, const ParallelDims& dims,
+RunWriter::Rank0Files::Rank0Files(const std::filesystem::path& folder, const ParallelDims& dims, const CostModel* cost,
                                   std::int64_t first_step)
     : plans(folder / "plan.jsonl", first_step),
       metrics(folder / "metrics.jsonl", first_step),
-      predicted(folder / "timeline" / "predicted.jsonl", "predicted", dims, first_step) {}
+      predicted(folder / "timeline" / "predicted.jsonl", "predicted", dims, first_step),
+      placement(folder, cost, first_step) {}
 
-RunWriter::RunWriter(std::filesystem::path folder, const ParallelDims& dims, int rank, std::int64_t first_step,
-                     std::int64_t total_steps, bool progress)
+RunWriter::RunWriter(std::filesystem::path folder, const ParallelDims& dims, int rank, const CostModel* cost,
+                     std::int64_t first_step, std::int64_t total_steps, bool progress)
     : timeline_(folder / "timeline" / measured_timeline_name(rank), "measured", dims, first_step),
       total_steps_(total_steps),
       progress_(progress) {
-  if (rank == 0) rank0_ = std::make_unique<Rank0Files>(folder, dims, first_step);
+  if (rank == 0) rank0_ = std::make_unique<Rank0Files>(folder, dims, cost, first_step);
 }
 
 void RunWriter::spans(std::int64_t /*step*/, const std::vector<Span>& spans) { timeline_.append(spans); }
@@ -123,6 +124,7 @@ void RunWriter::step_done(const StepResult& result, const SourcedStep& step) {
 
   rank0_->plans.append(to_json(step.plan));
   rank0_->predicted.append(step.predicted.spans);
+  rank0_->placement.add(step.plan);
   rank0_->metrics.append(to_json(metrics));
   seconds_so_far_ += result.step_seconds;
   ++steps_so_far_;

@@ -1,6 +1,6 @@
 // Writes what one rank of a training run leaves in the run folder (docs/formats/run_folder.md): every rank its
-// timeline, rank 0 also plans, predictions, metrics and the progress line. Files grow by whole lines; on resume what
-// they hold of steps that run again is cut off first.
+// timeline, rank 0 also plans, predictions, metrics, the placement and the progress line. Files grow by whole lines; on
+// resume what they hold of steps that run again is cut off first.
 #pragma once
 
 #include <cstdio>
@@ -12,6 +12,7 @@
 #include "ballast/io/timeline_json.h"
 #include "ballast/ir/run_record.h"
 #include "ballast/runtime/train/trainer.h"
+#include "cli/placement_file.h"
 
 namespace ballast::cli {
 
@@ -33,19 +34,21 @@ class StepLog {
 
 class RunWriter final : public TrainObserver {
  public:
-  // `total_steps` for the time left. `progress`: print a line a step to stderr.
-  RunWriter(std::filesystem::path folder, const ParallelDims& dims, int rank, std::int64_t first_step,
-            std::int64_t total_steps, bool progress);
+  // `cost`: as PlacementFile takes it. `total_steps` for the time left. `progress`: print a line a step to stderr.
+  RunWriter(std::filesystem::path folder, const ParallelDims& dims, int rank, const CostModel* cost,
+            std::int64_t first_step, std::int64_t total_steps, bool progress);
 
   void spans(std::int64_t step, const std::vector<Span>& spans) override;
   void step_done(const StepResult& result, const SourcedStep& step) override;
 
  private:
   struct Rank0Files {
-    Rank0Files(const std::filesystem::path& folder, const ParallelDims& dims, std::int64_t first_step);
+    Rank0Files(const std::filesystem::path& folder, const ParallelDims& dims, const CostModel* cost,
+               std::int64_t first_step);
     StepLog plans;
     StepLog metrics;
     TimelineWriter predicted;
+    PlacementFile placement;
   };
 
   void print_progress(const StepMetrics& metrics);

@@ -33,7 +33,8 @@ SimulatedFolder::SimulatedFolder(const fs::path& folder, const SimulationSubject
       subject_(subject),
       plans_(folder / "plan.jsonl", 0),
       metrics_(folder / "metrics.jsonl", 0),
-      predicted_(folder / "timeline" / "predicted.jsonl", "predicted", subject.run.parallel) {
+      predicted_(folder / "timeline" / "predicted.jsonl", "predicted", subject.run.parallel),
+      placement_(folder, subject.cost.get(), 0) {
   write_file_atomically(folder / "run.toml", to_toml(subject.run));
   CorpusRecord corpus{.path = subject.run.lengths.empty() ? subject.run.corpus : subject.run.lengths,
                       .domains = subject.documents.domain_names,
@@ -58,6 +59,7 @@ void SimulatedFolder::add(const PlannedStep& step) {
   metrics.planning_seconds = step.planning_seconds;
   plans_.append(to_json(step.plan));
   metrics_.append(to_json(metrics));
+  placement_.add(step.plan);
   const std::size_t spans = step.predicted.spans.size();
   if (spans_ > 0 && spans_ + spans > kMostSpans) {
     ++steps_without_timeline_;

@@ -1,5 +1,5 @@
 // A simulated run as a run folder (docs/formats/run_folder.md), so that `report` and `compare` take it like a real one:
-// figures by step, plans and the predicted timeline; nothing measured.
+// figures by step, plans, the predicted timeline, a placement where keys go round rings; nothing measured.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 #include "ballast/io/timeline_json.h"
 #include "ballast/planner/step_stream.h"
+#include "cli/placement_file.h"
 #include "cli/run_writer.h"
 #include "cli/simulated_figures.h"
 
@@ -31,6 +32,7 @@ class SimulatedFolder {
   StepLog plans_;
   StepLog metrics_;
   TimelineWriter predicted_;
+  PlacementFile placement_;
   std::size_t spans_ = 0;
   std::int64_t steps_without_timeline_ = 0;
 };

@@ -204,7 +204,8 @@ void run_rank(RankSession& session, const TrainOptions& options, const std::stri
   TrainOutcome outcome;
   {
     const bool progress = rank == 0 && !options.quiet && (isatty(STDERR_FILENO) != 0);
-    RunWriter writer(spec.folder, spec.parallel, rank, started.first_step, spec.training.steps, progress);
+    RunWriter writer(spec.folder, spec.parallel, rank, setup.cost_is_seconds ? setup.cost.get() : nullptr,
+                     started.first_step, spec.training.steps, progress);
     const auto save = [&](std::int64_t steps_done, const std::string& state) {
       CheckpointManifest manifest = manifest_of(setup);
       manifest.step = steps_done;

@@ -78,6 +78,13 @@ std::vector<ScheduleSpec> schedules_of(const RunSpec& run, int pp, int micro_bat
   return found;
 }
 
+// Those that gather keys, and the run's own, which may go round rings.
+std::vector<std::string> usual_shardings(const RunSpec& run) {
+  std::vector<std::string> names = gathering_sharding_names();
+  if (std::find(names.begin(), names.end(), run.sharding) == names.end()) names.push_back(run.sharding);
+  return names;
+}
+
 }  // namespace
 
 void for_each_frame(const RunSpec& run, const ClusterSpec& cluster, const std::function<void(const Frame&)>& visit,
@@ -156,8 +163,8 @@ std::vector<RunChoice> completions(const RunSpec& run, const Frame& frame) {
     }
     if (seen.insert(strides).second) mappings.push_back(order);
   }
-  const std::vector<std::string> shardings = base.dims.cp == 1 ? std::vector<std::string>{"per-sequence"}
-                                                               : or_else(plan.shardings, gathering_sharding_names());
+  const std::vector<std::string> shardings =
+      base.dims.cp == 1 ? std::vector<std::string>{"per-sequence"} : or_else(plan.shardings, usual_shardings(run));
   std::vector<RunChoice> found;
   for (const std::string& packer : or_else<std::string>(plan.packers, {"plain", "wlb", "pool"})) {
     for (const std::string& sharding : shardings) {

@@ -45,7 +45,7 @@ Seconds uncut_attention(const std::vector<Tokens>& cu_seqlens, const CostModel& 
   return sum;
 }
 
-Seconds layer_lower_bound(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost) {
+Seconds layer_even_share(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost) {
   return uncut_attention(cu_seqlens, cost) / num_ranks +
          linear_seconds((cu_seqlens.back() + num_ranks - 1) / num_ranks, cost);
 }

@@ -66,9 +66,9 @@ void add_moves(ShardPlan& plan);
 std::vector<Seconds> predict_layer(const ShardPlan& plan, const CostModel& cost);
 Seconds predict_slowest_layer(const ShardPlan& plan, const CostModel& cost);
 
-// All documents' attention uncut and all tokens' linear modules, shared out evenly. No plan is faster where cutting a
-// document makes none of its attention faster; a kernel that reaches more on the pieces may be below by a few percent.
-Seconds layer_lower_bound(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost);
+// All documents' attention uncut and all tokens' linear modules, shared out evenly: what a plan is measured against. No
+// bound: where a kernel is faster on pieces than on the whole, a plan may be a few percent below it.
+Seconds layer_even_share(const std::vector<Tokens>& cu_seqlens, int num_ranks, const CostModel& cost);
 
 // B2: every sharder's plan, and the one whose slowest rank's layer is predicted fastest; of equals the first.
 // REQUIRES of `fastest`: there is a trial.

@@ -198,10 +198,10 @@ ZeppelinPlan shard_zeppelin(const std::vector<Tokens>& cu_seqlens, int num_ranks
   };
 
   ZeppelinPlan best;
-  best.lower_bound = all / num_ranks + linear;
+  best.even_share = all / num_ranks + linear;
   if (num_ranks == 1) {  // no profile entry of exchanges is needed
     best.plan = partition(1, 1).plan();
-    best.slowest = best.lower_bound;
+    best.slowest = best.even_share;
     return best;
   }
   const auto ranks = static_cast<std::size_t>(num_ranks);

@@ -23,10 +23,10 @@ namespace ballast {
 
 struct ZeppelinPlan {
   ShardPlan plan;
-  Seconds slowest = 0;      // predicted, of one layer; of an estimate where so said
-  Seconds lower_bound = 0;  // layer_lower_bound
+  Seconds slowest = 0;     // predicted, of one layer; of an estimate where so said
+  Seconds even_share = 0;  // layer_even_share
   bool estimated = false;
-  double gap() const { return lower_bound > 0 ? slowest / lower_bound - 1 : 0; }
+  double gap() const { return even_share > 0 ? slowest / even_share - 1 : 0; }
 };
 
 // Throws UserError where the ranks hold fewer tokens than there are, saying by how many.

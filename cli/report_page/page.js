@@ -67,6 +67,8 @@ header(document.getElementById("top"));
 figuresSection(document.getElementById("figures"));
 timelineSection(document.getElementById("timeline"));
 waitsSection(document.getElementById("waits"));
+runPlacements(document.getElementById("placement"));
+runZones(document.getElementById("zones"));
 stepsSection(document.getElementById("steps"));
 documentsSection(document.getElementById("documents"));
 aboutSection(document.getElementById("about"));

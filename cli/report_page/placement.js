@@ -1,144 +1,12 @@
-// Where documents go: from which lengths on a ring hides its messages, what every rank attends and when, what each
-// sharder would have taken. Drawn by any page that has the data; nothing here looks for a section itself.
+// Where documents go: what every rank holds and attends, and when. Drawn by any page that has the data; nothing here
+// looks for a section itself.
 
-// [light, dark]; a queue has its colour in every chart. The order is that of a pass: the longest rings first.
-const QUEUES = {
-  move: ["moves tokens", "#8540c4", "#c492f5"], inter_node: ["ring across nodes", "#c2500f", "#ff9d5c"],
-  intra_node: ["ring in a node", "#1a62d6", "#6ea8ff"], local: ["local", "#17804d", "#5fd39a"], wait: ["waits for its ring", "#d3d8de", "#3a434d"],
-};
-const MOSTLY = { move: "moving tokens", inter_node: "in a ring across nodes", intra_node: "in a ring in a node", local: "in local documents", wait: "waiting for its ring" };
-const queueColour = (queue) => shade(QUEUES[queue][1], QUEUES[queue][2]);
-const tokensText = (length) => length >= 1024 && Number.isInteger(Math.log2(length)) ? power(Math.log2(length)) : grouped(length);
-const shardingName = (name) => name.replaceAll("_", "-");
-const counted = (count, one, many = one + "s") => `${grouped(count)} ${count === 1 ? one : many}`;
+// An even share is no bound: where a kernel is faster on pieces, a plan may be below it.
+const overText = (over) => Math.abs(over - 1) < 5e-4 ? "an even share" : `${percent(Math.abs(over - 1))} ${over > 1 ? "over" : "under"} an even share`;
+const isTimed = (placement) => isNumber(placement.slowest_seconds);
 
-// ---- zones ----
-
-const zoneSeries = (zones) => [
-  ["attention", "attention_seconds", shade("#171b21", "#e8ecf0"), "attention"], ["linear modules", "linear_seconds", shade("#64707e", "#97a3b1"), "linear"],
-  ["transfer in a node", "intra_node_seconds", queueColour("intra_node"), "in a node"],
-  ...(zones.ranks_per_node > 0 ? [["transfer across nodes", "inter_node_seconds", queueColour("inter_node"), "across"]] : [])];
-
-// The zones in order: {name, queue, from, to}; the last has no end.
-function zoneBands(zones) {
-  const across = zones.ranks_per_node > 0 ? zones.inter_node_from_tokens ?? Infinity : Infinity;
-  const inside = Math.min(zones.intra_node_from_tokens ?? Infinity, across);
-  return [{ name: "local", queue: "local", from: 0, to: inside }, { name: "in a node", queue: "intra_node", from: inside, to: across },
-          { name: "across nodes", queue: "inter_node", from: across, to: Infinity }].filter((band) => band.from < band.to);
-}
-
-// In few words, for a title.
-function zonesShort(zones) {
-  const bands = zoneBands(zones);
-  return bands.map((band) => band.to === Infinity && band.from === 0 ? `${band.name} at every length asked for` : band.from === 0 ? `${band.name} below ${grouped(band.to)} tokens` : `${band.name} from ${grouped(band.from)}`).join(", ");
-}
-
-function zonesAnswer(zones) {
-  const [inside, across] = [zones.intra_node_from_tokens, zones.ranks_per_node > 0 ? zones.inter_node_from_tokens : undefined];
-  const longest = zones.points.length ? tokensText(zones.points[zones.points.length - 1].length_tokens) : "0";
-  const alone = across === undefined ? " (all ranks share a node)" : "";
-  if (!isNumber(inside) && !isNumber(across)) return `No length up to ${longest} tokens hides a ring's messages${across === undefined ? " in a node" + alone : ", neither in a node nor across nodes"}.`;
-  if (inside <= 1 && isNumber(inside) && !isNumber(across)) return `At every length a ring in a node hides its messages${across === undefined ? alone : `; no length up to ${longest} hides them across nodes`}.`;
-  if (isNumber(across) && across <= 1) return "At every length a ring hides its messages, in a node and across nodes alike.";
-  if (isNumber(across) && (!isNumber(inside) || across <= inside)) return `From ${grouped(across)} tokens on a ring hides its messages, in a node and across nodes alike; shorter documents stay on one rank.`;
-  return `A document shorter than ${grouped(inside)} tokens stays on one rank; from ${grouped(inside)} on a ring in a node hides its messages` +
-    (across === undefined ? alone : isNumber(across) ? `, from ${grouped(across)} on a ring across nodes.` : `; no length up to ${longest} hides them across nodes.`) + (across === undefined ? "." : "");
-}
-
-// On lines drawn between points in logarithms.
-function zoneValue(points, key, length) {
-  const next = Math.max(1, points.findIndex((point) => point.length_tokens >= length));
-  const [a, b] = [points[next - 1], points[next]];
-  if (!b || length > b.length_tokens || length < a.length_tokens || !(a[key] > 0 && b[key] > 0)) return null;
-  const share = Math.log(length / a.length_tokens) / Math.log(b.length_tokens / a.length_tokens);
-  return a[key] * (b[key] / a[key]) ** share;
-}
-
-function drawZoneChart(zones, width, height) {
-  const points = zones.points;
-  const series = zoneSeries(zones);
-  const narrow = width < 560;
-  const room = narrow ? 66 : 146;  // for the names of the lines
-  const bands = zoneBands(zones);
-  const lengths = [...points.map((point) => point.length_tokens), ...bands.slice(1).map((band) => band.from)];
-  let [first, last] = [Math.log2(points.length ? points[0].length_tokens : Math.min(...lengths)), Math.log2(Math.max(...lengths))];
-  if (first === last) { first -= 1; last += 1; }
-  const values = series.flatMap(([, key]) => points.map((point) => point[key])).filter((value) => value > 0);
-  const low = Math.log10(Math.min(...values, 1)) - 0.05;
-  const high = Math.max(Math.log10(Math.max(...values, 1e-9)), low + 0.5);
-  const names = 62;  // height above the lines, for the names of zones and crossings
-  const top = high + (high - low) * names / (height - 42 - names);
-  const whole = (from, to) => Array.from({ length: Math.max(0, Math.floor(to) - Math.ceil(from) + 1) }, (_, i) => Math.ceil(from) + i);
-  const spread = (all, most) => all.filter((_, i) => i % Math.ceil(all.length / most) === 0);
-  const { node, sx, sy, area } = frame(width - room, height, {
-    x: [first, last], y: [low, top], xTicks: spread(whole(first, last), narrow ? 6 : 14), yTicks: spread(whole(low, high), 9),
-    xFormat: power, yFormat: (exponent) => exponent >= 4 ? `1e${exponent} s` : axisDuration(10 ** exponent), xLabel: "tokens in the document", left: 54 });
-  node.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  const x = (length) => Math.min(area.right, Math.max(area.left, sx(Math.log2(Math.max(length, 1)))));
-  const y = (seconds) => sy(Math.log10(seconds));
-  node.querySelectorAll(".gridline").forEach((line) => { line.style.stroke = "var(--line)"; });
-  const behind = svg("g", {});
-  node.prepend(behind);
-  const label = (at, text, attributes) => svg("text", { class: "halo", y: at, ...attributes }, text);
-  bands.forEach((band) => {
-    const [left, right] = [x(band.from), band.to === Infinity ? area.right : x(band.to)];
-    if (right - left < 0.5) return;
-    behind.append(svg("rect", { class: "zone", x: left, width: right - left, y: area.top, height: area.bottom - area.top, fill: queueColour(band.queue), opacity: shade(0.1, 0.17) }));
-    const middle = (left + right) / 2;
-    if (right - left > band.name.length * 7.5 + 6) node.append(label(area.top + 15, band.name, { class: "zone-name", x: middle, "text-anchor": "middle", style: `fill:${queueColour(band.queue)}` }));
-    else if (right - left > 13) {  // from below upwards, over the lines' lower right, which is empty
-      node.append(label(area.bottom - 8, band.name, { class: "zone-name", x: middle + 4, style: `fill:${queueColour(band.queue)}`, transform: `rotate(-90 ${middle + 4} ${area.bottom - 8})` }));
-    }
-  });
-  for (const [, key, colour] of series) {
-    const path = points.filter((point) => point[key] > 0).map((point, i) => `${i ? "L" : "M"}${x(point.length_tokens).toFixed(1)} ${y(point[key]).toFixed(1)}`).join("");
-    node.append(svg("path", { class: "series", d: path, fill: "none", stroke: colour, "stroke-width": key === "attention_seconds" ? 2.5 : 2, "stroke-linejoin": "round" }));
-  }
-  bands.slice(1).forEach((band, i) => {
-    const at = x(band.from);
-    const colour = queueColour(band.queue);
-    const text = `${band.name} from ${grouped(band.from)}`;
-    // Each in its own line of text, on the side that has room.
-    const leftwards = at - area.left > text.length * 6.5 && (i === 0 || at + text.length * 7.2 > width);
-    node.append(svg("line", { class: "crossing", x1: at, x2: at, y1: area.top + 22, y2: area.bottom, stroke: colour, "stroke-width": 1.5, "stroke-dasharray": "5 3" }),
-                label(area.top + 34 + 15 * i, text, { class: "crossing-name", x: at + (leftwards ? -5 : 5), "text-anchor": leftwards ? "end" : "start" }));
-    const [attention, sent] = [zoneValue(points, "attention_seconds", band.from), zoneValue(points, band.queue + "_seconds", band.from)];
-    if (!attention || !sent) return;
-    node.append(svg("line", { x1: at, x2: at, y1: y(attention), y2: y(sent), stroke: colour, "stroke-width": 4 }),
-                svg("circle", { cx: at, cy: y(attention), r: 4, fill: colour }), svg("circle", { cx: at, cy: y(sent), r: 4, fill: colour }),
-                // Where no line runs: before the crossing above attention, after it below the transfer.
-                i === 0 && bands.length > 2 ? label(y(attention) - 6, ratio(attention / sent, 1), { x: at - 8, "text-anchor": "end" })
-                  : label(y(sent) + (at + 44 > area.right ? 32 : 17), ratio(attention / sent, 1), at + 44 > area.right ? { x: at - 8, "text-anchor": "end" } : { x: at + 8 }));
-  });
-  // Names at the ends of the lines, moved apart where they would cover each other.
-  const end = points[points.length - 1];
-  const ends = series.filter(([, key]) => end && end[key] > 0).map(([name, key, colour, short]) => ({ name: narrow ? short : name, colour, y: y(end[key]) + 4 })).sort((a, b) => a.y - b.y);
-  ends.forEach((entry, i) => { if (i) entry.y = Math.max(entry.y, ends[i - 1].y + 14); });
-  ends.forEach((_, back) => { const i = ends.length - 1 - back; ends[i].y = Math.min(ends[i].y, i + 1 < ends.length ? ends[i + 1].y - 14 : area.bottom); });
-  ends.forEach((entry) => node.append(svg("text", { class: "line-name", x: (end ? x(end.length_tokens) : area.right) + 6, y: entry.y, style: `fill:${entry.colour}` }, entry.name)));
-  const stops = points.map((point) => ({
-    x: x(point.length_tokens), y: area.top + 40, top: area.top + 22, bottom: area.bottom, title: tokensText(point.length_tokens) + " tokens",
-    lines: [...series.map(([name, key]) => [name, duration(point[key])]), ["zone", bands.find((band) => point.length_tokens < band.to)?.name]],
-  }));
-  return { node, stops };
-}
-
-function drawZones(section, zones) {
-  section.append(el("h2", { id: section.id + "-title" }, "Zones by length"), el("p", {}, zonesAnswer(zones)),
-    figure({
-      id: section.id + "-chart", height: 380, title: "One layer by length of a document, forward and backward",
-      about: "Attention and linear modules on one rank; the transfer of all keys, values and their gradients once. " +
-        (zoneBands(zones).length > 1 ? "Dashed: from here on a ring of two hides its messages. A round attends a quarter of the document and sends half, so attention must take about twice the transfer." : "A round of a ring of two attends a quarter of the document and sends half, so attention must take about twice the transfer to hide it."),
-      draw: (width, height) => drawZoneChart(zones, width, height),
-      table: () => ({ columns: ["tokens", "attention s", "linear modules s", "transfer in a node s", "transfer across nodes s"], rows: zones.points.map((point) => [point.length_tokens, point.attention_seconds, point.linear_seconds, point.intra_node_seconds, point.inter_node_seconds].map((value, i) => i ? Number(value.toPrecision(6)) : value)) }),
-    }));
-}
-
-// ---- placement ----
-
-const gapText = (gap) => !isNumber(gap) ? "" : Math.abs(gap) < 5e-4 ? "at the lower bound" : gap > 0 ? `${percent(gap)} above the lower bound` : `${percent(-gap)} below the estimated lower bound`;
-
-// Of a plan that gathers keys no document is in a queue.
+// Of a plan that gathers keys no document is in a queue, and ranks know no queues.
+const inRings = (placement) => placement.ranks.some((rank) => rank.queue_tokens);
 const hasQueues = ({ queues }) => queues.local + queues.intra_node + queues.inter_node > 0;
 
 function queuesText(placement) {
@@ -148,15 +16,15 @@ function queuesText(placement) {
 }
 
 function placementAnswer(placement) {
-  return `${shardingName(placement.sharding)}: ${duration(placement.slowest_seconds)} for a layer, forward and backward, ${gapText(placement.lower_bound_gap)} (${duration(placement.lower_bound_seconds)}). ` +
+  return `${shardingName(placement.sharding)}: ` + (isTimed(placement) ? `${duration(placement.slowest_seconds)} for a layer, forward and backward, ${overText(placement.over_even_share)} (${duration(placement.even_share_seconds)}). ` : "") +
     `${counted(placement.documents, "document")}, ${counted(placement.tokens, "token")}: ${queuesText(placement)}. ` +
     (placement.moved_tokens > 0 ? `${counted(placement.moved_tokens, "token")} (${percent(placement.moved_tokens / placement.tokens)}) move to even out the linear modules.` : "No tokens are moved.");
 }
 
 // Seconds by queue, when it ends, in how many parts.
 function rankTimes(rank) {
-  const times = { move: 0, inter_node: 0, intra_node: 0, local: 0, wait: 0, end: 0 };
-  for (const [queue, begin, end] of rank.forward) {
+  const times = { move: 0, inter_node: 0, intra_node: 0, local: 0, wait: 0, linear: 0, end: 0 };
+  for (const [queue, begin, end] of rank.forward ?? []) {
     times[queue] += end - begin;
     times.end = Math.max(times.end, end);
   }
@@ -175,16 +43,17 @@ function waitPattern(ink) {
   return ink.createPattern(tile, "repeat");
 }
 
-// A row a rank: bar of tokens, then its attention in time. A canvas, as there may be many thousands of parts; above it,
-// always in view, what the columns are.
-function ranksPanel(placement) {
+// A row a rank: bar of tokens by queue, then its layer in time. A canvas, as there may be many thousands of parts; above
+// it, always in view, what the columns are. `scale`: {seconds, tokens} that the columns reach at least.
+function ranksPanel(placement, scale) {
   const ranks = placement.ranks;
   const times = ranks.map(rankTimes);
   const timed = times.some((time) => time.end > 0);
   const slowest = times.reduce((most, time, i) => time.end > times[most].end ? i : most, 0);
   const longest = timed ? times[slowest].end : 1;
   const mean = times.reduce((sum, time) => sum + time.end, 0) / Math.max(1, ranks.length);
-  const mostTokens = Math.max(1, ...ranks.map((rank) => Math.max(rank.tokens, rank.linear_tokens)));
+  const until = Math.max(longest, scale.seconds ?? 0);
+  const mostTokens = Math.max(1, scale.tokens ?? 0, ...ranks.map((rank) => Math.max(rank.tokens, rank.linear_tokens)));
   const nodes = new Set(ranks.map((rank) => rank.node)).size;
   const row = ranks.length <= 16 ? 24 : ranks.length <= 32 ? 18 : ranks.length <= 64 ? 14 : ranks.length <= 128 ? 12 : ranks.length <= 1024 ? 6 : 3;
   const between = row >= 6 ? 7 : 2;
@@ -212,7 +81,7 @@ function ranksPanel(placement) {
     return { narrow, rankEnd, barFrom, barTo, numbers, timeFrom, timeTo: width - (narrow ? 60 : 66) };
   }
   const barX = (tokens) => columns.barFrom + tokens / mostTokens * (columns.barTo - columns.barFrom);
-  const timeX = (seconds) => columns.timeFrom + seconds / longest * (columns.timeTo - columns.timeFrom);
+  const timeX = (seconds) => columns.timeFrom + seconds / until * (columns.timeTo - columns.timeFrom);
 
   function sized(target, width, tall) {
     // A canvas has a largest side; where density would pass it, coarser pixels do.
@@ -261,8 +130,14 @@ function ranksPanel(placement) {
       }
       ink.fillStyle = colour("--lane");
       ink.fillRect(columns.barFrom, y, columns.barTo - columns.barFrom, tall);
-      ink.fillStyle = bar;
-      ink.fillRect(columns.barFrom, y, barX(rank.tokens) - columns.barFrom, tall);
+      let laid = 0;
+      for (const [queue, tokens] of RINGS_FIRST.map((queue) => [queue, rank.queue_tokens?.[queue] ?? 0])) {
+        ink.fillStyle = fills[queue];
+        ink.fillRect(barX(laid), y, barX(laid + tokens) - barX(laid), tall);
+        laid += tokens;
+      }
+      ink.fillStyle = bar;  // of a plan that knows no queues
+      if (laid === 0) ink.fillRect(columns.barFrom, y, barX(rank.tokens) - columns.barFrom, tall);
       if (rank.linear_tokens !== rank.tokens || row >= 6) {  // seen on the bar and beside it
         const x = barX(rank.linear_tokens);
         ink.fillStyle = colour("--card");
@@ -305,7 +180,7 @@ function ranksPanel(placement) {
       if (last) {
         ink.strokeStyle = colour("--ink");
         ink.lineWidth = 2;
-        ink.strokeRect(columns.timeFrom - 1, y - (row >= 6 ? 0.5 : 0), columns.timeTo - columns.timeFrom + 2, tall + (row >= 6 ? 1 : 0));
+        ink.strokeRect(columns.timeFrom - 1, y - (row >= 6 ? 0.5 : 0), timeX(longest) - columns.timeFrom + 2, tall + (row >= 6 ? 1 : 0));
       }
     });
     if (timed && mean < 0.999 * longest) {  // how far the others are behind the last
@@ -318,7 +193,7 @@ function ranksPanel(placement) {
       ink.stroke();
       ink.setLineDash([]);
     }
-    canvas.dataset.parts = ranks.reduce((sum, rank) => sum + rank.forward.length, 0);
+    canvas.dataset.parts = ranks.reduce((sum, rank) => sum + (rank.forward ?? []).length, 0);
     canvas.dataset.drawn = drawn;
     choose(null);
   }
@@ -329,7 +204,7 @@ function ranksPanel(placement) {
     ink.fillStyle = colour("--ink");
     ink.textAlign = "left";
     ink.fillText("tokens", barFrom, 9);
-    if (timed) ink.fillText(narrow ? "attention, forward" : "attention of one layer, forward", timeFrom, 9);
+    if (timed) ink.fillText(narrow ? "a layer, forward" : "one layer, forward: attention, then linear modules", timeFrom, 9);
     ink.font = font(11);
     ink.fillStyle = colour("--soft");
     ink.textAlign = "right";
@@ -345,8 +220,8 @@ function ranksPanel(placement) {
     ink.font = font(11);
     ink.fillStyle = colour("--soft");
     ink.strokeStyle = colour("--faint");
-    const unit = longest >= 1 ? [1, "s"] : longest >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"];
-    for (const value of ticks(0, longest * unit[0], narrow ? 3 : 7)) {
+    const unit = until >= 1 ? [1, "s"] : until >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"];
+    for (const value of ticks(0, until * unit[0], narrow ? 3 : 7)) {
       const x = timeX(value / unit[0]);
       ink.beginPath();
       ink.moveTo(x, 34);
@@ -365,11 +240,12 @@ function ranksPanel(placement) {
     chosen = next;
     if (!next) { mark.hidden = true; hideTip(); return; }
     const [rank, time, y] = [ranks[next.rank], times[next.rank], tops[next.rank]];
-    const part = rank.forward[next.part];
+    const part = rank.forward?.[next.part];
     const [x0, x1] = part ? [timeX(part[1]), timeX(part[2])] : [columns.barFrom, columns.barTo];
     mark.hidden = false;
     mark.style.cssText = `left:${x0 - 1}px;top:${y - 1}px;width:${Math.max(2, x1 - x0) + 2}px;height:${row}px`;
-    const lines = part ? [["begins", duration(part[1])], ["lasts", duration(part[2] - part[1])]] : [["tokens in attention", grouped(rank.tokens)], ["tokens in linear modules", grouped(rank.linear_tokens)]];
+    const lines = part ? [["begins", duration(part[1])], ["lasts", duration(part[2] - part[1])]] : [["tokens in attention", grouped(rank.tokens)],
+      ...RINGS_FIRST.filter((queue) => rank.queue_tokens?.[queue] > 0).map((queue) => ["of them " + QUEUE_OF_TOKENS[queue], grouped(rank.queue_tokens[queue])]), ["tokens in linear modules", grouped(rank.linear_tokens)]];
     for (const [queue, [name]] of Object.entries(QUEUES)) if (time[queue] > 0) lines.push([name + ", in all", duration(time[queue])]);
     if (timed) lines.push(["ends", duration(time.end) + (next.rank === slowest ? ", the last" : "")]);
     const box = canvas.getBoundingClientRect();
@@ -380,8 +256,8 @@ function ranksPanel(placement) {
     let i = tops.findLastIndex((top) => top <= y);
     if (i < 0 || y >= tops[i] + row) return null;
     if (x < columns.timeFrom - 4) return { rank: i, part: -1 };
-    const time = (x - columns.timeFrom) / (columns.timeTo - columns.timeFrom) * longest;
-    return { rank: i, part: ranks[i].forward.findIndex(([, begin, end]) => begin <= time && time < end) };
+    const time = (x - columns.timeFrom) / (columns.timeTo - columns.timeFrom) * until;
+    return { rank: i, part: (ranks[i].forward ?? []).findIndex(([, begin, end]) => begin <= time && time < end) };
   }
   canvas.addEventListener("pointermove", (event) => {
     const box = canvas.getBoundingClientRect();
@@ -397,7 +273,7 @@ function ranksPanel(placement) {
     if (!ranks.length) return;
     if (!chosen) { choose({ rank: 0, part: -1 }); return; }
     const rank = Math.max(0, Math.min(ranks.length - 1, chosen.rank + down));
-    choose({ rank, part: Math.max(-1, Math.min(ranks[rank].forward.length - 1, chosen.part + right)) });
+    choose({ rank, part: Math.max(-1, Math.min((ranks[rank].forward ?? []).length - 1, chosen.part + right)) });
   });
   redraws.push(draw);
   new ResizeObserver(draw).observe(canvas);
@@ -405,88 +281,40 @@ function ranksPanel(placement) {
   return { node, times, timed, slowest, longest, mean };
 }
 
-function drawPlacement(section, placement, trials, why, sharders = section) {
-  section.append(el("h2", { id: section.id + "-title" }, "Where documents go"), el("p", {}, placementAnswer(placement)));
+// `of`: which micro-batch; `source`: what else is to be said of it, below; `scale`: as ranksPanel takes it, so that
+// several may be compared.
+function drawPlacement(section, placement, { title = "Where documents go", of = "", source = "", scale = {} } = {}) {
+  section.append(el("h2", { id: section.id + "-title" }, title), el("p", {}, placementAnswer(placement)));
   const { ranks } = placement;
-  const { node, times, timed, slowest, longest, mean } = ranksPanel(placement);
+  const { node, times, timed, slowest, longest, mean } = ranksPanel(placement, scale);
   const waits = times.reduce((sum, time) => sum + time.wait, 0) / Math.max(1e-30, longest * ranks.length);
   const late = longest / Math.max(mean, 1e-30) - 1;
   const most = timed ? Object.keys(QUEUES).reduce((a, b) => times[slowest][b] > times[slowest][a] ? b : a) : null;
-  const about = !timed ? "No ring: keys and values are gathered before attention, so there are no rounds to draw."
+  const about = !isTimed(placement) ? "Tokens only: when each rank attends them is not known, as the run had no cost in seconds ([cost] profile)."
+    : !timed ? "No ring: keys and values are gathered before attention, so there are no rounds to draw."
     : `Rank ${ranks[slowest].rank} ends last, after ${duration(longest)}: ${late < 1e-3 ? "all end as one" : percent(late) + " later than the mean (dotted)"}; ${percent(times[slowest][most] / longest)} of it ${MOSTLY[most]}. ` +
-      `All ranks wait for their rings ${waits === 0 ? "not at all" : percent(waits) + " of that time"}.` +
+      `All ranks wait for their rings ${waits === 0 ? "not at all" : waits < 5e-4 ? "hardly at all" : percent(waits) + " of that time"}.` +
       (isNumber(placement.bytes?.inside_nodes) ? ` Sent: ${bytes(placement.bytes.inside_nodes)} inside nodes, ${bytes(placement.bytes.across_nodes)} across.` : "");
   const swatches = el("div", {});
-  const used = Object.keys(QUEUES).filter((queue) => times.some((time) => time[queue] > 0));
+  const used = Object.keys(QUEUES).filter((queue) => times.some((time) => time[queue] > 0) || ranks.some((rank) => rank.queue_tokens?.[queue] > 0));
   const drawLegend = () => swatches.replaceChildren(legend([
-    { name: "tokens in attention", colour: shade("#64707e", "#7d8996") }, { name: "tokens in linear modules", colour: shade("#171b21", "#e8ecf0"), style: "tick" },
+    ...(inRings(placement) ? [] : [{ name: "tokens in attention", colour: shade("#64707e", "#7d8996") }]), { name: "tokens in linear modules", colour: shade("#171b21", "#e8ecf0"), style: "tick" },
     ...used.map((queue) => queue === "wait" ? { name: QUEUES.wait[0], style: "hatch" } : { name: QUEUES[queue][0], colour: queueColour(queue) })]));
   redraws.push(drawLegend);
   drawLegend();
-  section.append(el("figure", { class: "card", id: section.id + "-ranks" }, el("figcaption", {}, el("h3", {}, "Rank by rank"), el("p", {}, about)), node, swatches,
+  section.append(el("figure", { class: "card", id: section.id + "-ranks" }, el("figcaption", {}, el("h3", {}, "Rank by rank" + (of ? ": " + of : "")), el("p", {}, about)), node, swatches,
     tableBelow(() => ({
-      columns: ["rank", "node", "tokens", "linear tokens", ...(timed ? [...Object.values(QUEUES).map(([name]) => name + " ms"), "ends ms"] : [])],
-      rows: ranks.map((rank, i) => [rank.rank, rank.node, rank.tokens, rank.linear_tokens, ...(timed ? [...Object.keys(QUEUES), "end"].map((queue) => (1e3 * times[i][queue]).toFixed(4)) : [])]),
+      columns: ["rank", "node", "tokens", "linear tokens", ...(inRings(placement) ? RINGS_FIRST.map((queue) => "tokens " + QUEUE_OF_TOKENS[queue]) : []), ...(timed ? [...Object.values(QUEUES).map(([name]) => name + " ms"), "ends ms"] : [])],
+      rows: ranks.map((rank, i) => [rank.rank, rank.node, rank.tokens, rank.linear_tokens, ...(inRings(placement) ? RINGS_FIRST.map((queue) => rank.queue_tokens[queue]) : []), ...(timed ? [...Object.keys(QUEUES), "end"].map((queue) => (1e3 * times[i][queue]).toFixed(4)) : [])]),
     }))));
-  if (trials) drawSharders(sharders, placement, trials, why, sharders !== section);
+  if (source) section.append(el("p", {}, source));
 }
 
-// ---- sharders ----
-
-const sortedTrials = (trials) => Object.entries(trials).map(([name, trial]) => ({ name, ...trial })).sort((a, b) => (a.seconds ?? Infinity) - (b.seconds ?? Infinity));
-
-function shardersAnswer(placement, trials) {
-  const rows = sortedTrials(trials).filter((trial) => isNumber(trial.seconds));
-  if (rows.length === 0) return "No sharder was tried.";
-  const chosen = rows.find((trial) => trial.name === shardingName(placement.sharding));
-  const same = (a, b) => a.seconds <= b.seconds * (1 + 1e-4);
-  const longer = (trial, base) => `${trial.name} takes ${percent(trial.seconds / base.seconds - 1)} longer`;
-  if (!chosen) return `${shardingName(placement.sharding)} is none of those tried; ${rows[0].name} would be the fastest, ${duration(rows[0].seconds)}.`;
-  if (!same(chosen, rows[0])) return `${chosen.name} is not the fastest: it takes ${percent(chosen.seconds / rows[0].seconds - 1)} longer than ${rows[0].name}.`;
-  const equal = rows.filter((trial) => trial !== chosen && same(trial, chosen));
-  const next = rows.find((trial) => !same(trial, chosen));
-  const last = rows[rows.length - 1];
-  return `${chosen.name} is the fastest of ${rows.length}` + (equal.length ? `, as fast as ${equal.map((trial) => trial.name).join(", ")}` : "") +
-    (next ? `; ${longer(next, chosen)}` + (last !== next ? `, ${last.name} ${percent(last.seconds / chosen.seconds - 1)}` : "") : "") + ".";
-}
-
-function drawSharders(section, placement, trials, why, titled = true) {
-  const rows = sortedTrials(trials);
-  const bar = 28;
-  const answer = shardersAnswer(placement, trials);
-  if (titled) section.append(el("h2", { id: section.id + "-title" }, "What each sharder would take"), el("p", {}, answer));
-  section.append(figure({
-    id: section.id + "-trials", height: rows.length * bar + 26, title: titled ? "One layer of the slowest rank, forward and backward" : "What each sharder would take",
-    about: titled ? null : answer,
-    draw: (width, height) => {
-      const narrow = width < 560;
-      const left = 12 + 7.2 * Math.max(8, ...rows.map((trial) => trial.name.length));
-      const right = width - (narrow ? 108 : 260);
-      const bound = placement.lower_bound_seconds;
-      const most = Math.max(bound || 0, ...rows.map((trial) => trial.seconds ?? 0), 1e-30);
-      const x = (seconds) => left + seconds / most * (right - left);
-      const node = svg("svg", { viewBox: `0 0 ${width} ${height}` });
-      const stops = [];
-      const texts = [];
-      rows.forEach((trial, i) => {
-        const y = 20 + i * bar;
-        const own = trial.name === shardingName(placement.sharding);
-        const known = isNumber(trial.seconds);
-        const text = !known ? "no plan" : duration(trial.seconds) + ` · ${ratio(trial.over_lower_bound)}` + (narrow ? "" : " the lower bound") + (own ? narrow ? " ✓" : " · chosen" : "");
-        node.append(svg("text", { class: "row-label" + (own ? " chosen" : ""), x: left - 8, y: y + 15, "text-anchor": "end" }, trial.name),
-                    svg("rect", { class: "trial" + (own ? " chosen" : ""), x: left, width: known ? Math.max(1, x(trial.seconds) - left) : 0, y: y + 2, height: bar - 8, rx: 2 }));
-        texts.push(svg("text", { class: "halo row-label" + (own ? " chosen" : ""), x: (known ? x(trial.seconds) : left) + 8, y: y + 15 }, text));
-        stops.push({ x: known ? x(trial.seconds) : left, y: y + 12, title: trial.name + (own ? ", chosen" : ""), lines: [["slowest rank", duration(trial.seconds)], ["times the lower bound", ratio(trial.over_lower_bound, 3)]] });
-      });
-      if (bound > 0) {
-        const end = x(bound) > width / 2;
-        node.append(svg("line", { class: "bound", x1: x(bound), x2: x(bound), y1: 4, y2: height - 4 }),
-                    svg("text", { class: "halo", x: x(bound) + (end ? -6 : 6), y: 13, "text-anchor": end ? "end" : "start" }, `lower bound ${duration(bound)}`));
-      }
-      node.append(...texts);
-      return { node, stops, direction: "y" };
-    },
-    table: () => ({ columns: ["sharder", "slowest rank s", "times the lower bound", ""], rows: rows.map((trial) => [trial.name, trial.seconds, isNumber(trial.over_lower_bound) ? trial.over_lower_bound.toFixed(4) : null, trial.name === shardingName(placement.sharding) ? "chosen" : ""]) }),
-  }));
-  if (why) section.append(el("p", { class: "why" }, why));
+// `of` and `source` of a step's micro-batch: {step, dp_rank, micro_batch, micro_batches, zones}.
+function stepPlace(shown, dp) {
+  return {
+    of: `step ${shown.step}, micro-batch ${shown.micro_batch}` + (dp > 1 ? ` of data parallel rank ${shown.dp_rank}` : ""),
+    source: (shown.micro_batches > 1 ? `Of the step's ${grouped(shown.micro_batches)} micro-batches in rings the one with most attention. ` : "") +
+      (shown.zones ? `Predicted by ${shown.zones.cost}.` : ""),
+  };
 }

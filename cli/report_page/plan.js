@@ -62,9 +62,23 @@ function degreesSection(place) {
     el("div", { class: "card scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ...["degrees", "choices", "fit", "at its best"].map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, ...rows))));
 }
 
+function placementSections(place, zonesPlace) {
+  if (!data.placement) {
+    place.remove();
+    zonesPlace.remove();
+    return;
+  }
+  const { of, zones, placement } = data.placement;
+  const { of: where, source } = stepPlace(data.placement, of.dp);
+  const whose = of.ranked === 1 ? "Of the first candidate. " : `Of ${of.ranked ? "candidate " + of.ranked : "a candidate that is not among those ranked"}, the best whose keys go round rings: ${of.choice}. `;
+  drawPlacement(place, placement, { of: where, source: whose + source });
+  drawZones(zonesPlace, zones);
+}
+
 planHeader(document.getElementById("top"));
 candidatesSection(document.getElementById("candidates"));
 variationsSection(document.getElementById("variations"));
+placementSections(document.getElementById("placement"), document.getElementById("zones"));
 degreesSection(document.getElementById("degrees"));
 document.getElementById("about").append(el("h2", { id: "about-title" }, "About"), el("p", {}, `Made by ballast plan ${data.run_toml} --page; all figures are predicted by ${data.predicted_by}.`));
 document.documentElement.dataset.ready = "true";

@@ -5,6 +5,8 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+
 #include "ballast/io/cluster_toml.h"
 #include "ballast/io/device_profile_json.h"
 #include "ballast/io/run_plan_json.h"
@@ -96,12 +98,23 @@ TEST(Candidates, SayWhichRuleAChoiceBreaks) {
   EXPECT_THAT(refused, Contains("tp 5: heads and widths divide by tp"));
 }
 
-TEST(StepEstimator, GivesTheStepsThatTheRunWouldPlanAndPredict) {
-  const RunSubject subject = small_subject();
-  const std::vector<RunChoice> all = all_choices(subject);
+TEST(Candidates, TakeTheStatedShardingInBesideThoseThatGatherKeys) {
+  RunSubject subject = small_subject();
+  const auto in_rings = [&] {
+    const std::vector<RunChoice> all = all_choices(subject);
+    return std::count_if(all.begin(), all.end(), [](const RunChoice& choice) { return choice.sharding == "zeppelin"; });
+  };
+  EXPECT_EQ(in_rings(), 0);
+  subject.run.sharding = "zeppelin";
+  EXPECT_GT(in_rings(), 100);
+  subject.run.plan.shardings = {"hybrid"};
+  EXPECT_EQ(in_rings(), 0) << "what [plan] shardings names is all there is";
+}
+
+void expect_steps_as_planned(const RunSubject& subject, const std::vector<RunChoice>& all, std::size_t tried) {
   constexpr int kSkip = 3;
   StepEstimator estimator(subject, kSkip);
-  for (std::size_t i = 0; i < all.size(); i += all.size() / 60) {
+  for (std::size_t i = 0; i < all.size(); i += all.size() / tried) {
     SCOPED_TRACE(to_string(all[i]));
     const RunSpec run = with_choice(subject.run, all[i]);
     const auto cost = make_cluster_cost(subject.device, subject.cluster, run.model, mesh_of(all[i]), run.overlap_tp);
@@ -119,6 +132,19 @@ TEST(StepEstimator, GivesTheStepsThatTheRunWouldPlanAndPredict) {
     EXPECT_LE(estimator.lower_bound(all[i], 2), sum);
     EXPECT_GT(estimator.lower_bound(all[i], 2), 0.2 * sum);
   }
+}
+
+TEST(StepEstimator, GivesTheStepsThatTheRunWouldPlanAndPredict) {
+  const RunSubject subject = small_subject();
+  expect_steps_as_planned(subject, all_choices(subject), 60);
+}
+
+TEST(StepEstimator, GivesThemInRingsToo) {
+  RunSubject subject = small_subject();
+  subject.run.sharding = "zeppelin";
+  std::vector<RunChoice> all = all_choices(subject);
+  std::erase_if(all, [](const RunChoice& choice) { return choice.sharding != "zeppelin"; });
+  expect_steps_as_planned(subject, all, 10);
 }
 
 TEST(PlanRun, FindsTheFastestOfAllThatFit) {

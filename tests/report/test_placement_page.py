@@ -57,7 +57,7 @@ def test_the_answer_stands_on_top(explained, browser):
     placement, queues = data["placement"], data["placement"]["queues"]
     assert placement["moved_tokens"] > 0 and queues["intra_node"] > 0
     title = text(browser, "h1")
-    assert title.startswith(placement["sharding"]) and "lower bound" in title
+    assert title.startswith(placement["sharding"]) and "an even share" in title
     counts = f"{queues['inter_node']} across nodes, {queues['intra_node']} in a node, {queues['local']} local"
     assert counts in title
     answer = text(browser, "#placement > p")
@@ -67,13 +67,19 @@ def test_the_answer_stands_on_top(explained, browser):
 def test_every_part_of_every_rank_is_drawn_and_tells_what_it_is(explained, browser):
     data = explained("placement", "--lengths", LONG, "--cp", 16)
     ranks = data["placement"]["ranks"]
-    assert {part[0] for rank in ranks for part in rank["forward"]} >= {"inter_node", "local"}
+    assert {part[0] for rank in ranks for part in rank["forward"]} >= {"inter_node", "local", "linear"}
     parts = browser.value("Number(document.querySelector('#placement .plot canvas').dataset.parts)")
     assert parts == sum(len(rank["forward"]) for rank in ranks) > 0
     first = tip_at(browser, "#placement .plot canvas", 0.4, 10)
     for words in ("rank 0, node 0 · ring across nodes", "begins", "lasts", "ends"):
         assert words in first
-    assert f"{ranks[0]['tokens']:,}" in tip_at(browser, "#placement .plot canvas", 0.12, 10)
+    assert f"of them in rings across nodes{ranks[0]['queue_tokens']['inter_node']:,}" in tip_at(browser, "#placement .plot canvas", 0.12, 10)
+
+
+def test_a_ranks_tokens_are_those_of_its_queues_and_its_last_part_is_the_linear_modules(explained):
+    for rank in explained("placement", "--lengths", SHORT, "--cp", 16)["placement"]["ranks"]:
+        assert sum(rank["queue_tokens"].values()) == rank["tokens"]
+        assert [part[0] for part in rank["forward"]].index("linear") == len(rank["forward"]) - 1
 
 
 def test_says_which_rank_ends_last(explained, browser):
@@ -104,11 +110,11 @@ def test_the_table_holds_every_rank(explained, browser):
 def test_sharders_are_sorted_and_the_chosen_one_is_marked(explained, browser):
     data = explained("placement", "--lengths", SHORT, "--cp", 16)
     names = browser.value("[...document.querySelectorAll('#sharders text.row-label[text-anchor=end]')].map((t) => t.textContent)")
-    assert sorted(names) == sorted(data["trials"])
-    seconds = [data["trials"][name]["seconds"] for name in names]
+    assert sorted(name.replace("-", "_") for name in names) == sorted(data["trials"])
+    seconds = [data["trials"][name.replace("-", "_")]["seconds"] for name in names]
     assert seconds == sorted(seconds)
     chosen = browser.value("[...document.querySelectorAll('#sharders text.chosen')].map((t) => t.textContent)")
-    assert chosen[0] == data["placement"]["sharding"] and "the lower bound · chosen" in chosen[1]
+    assert chosen[0] == data["placement"]["sharding"] and "an even share · chosen" in chosen[1]
     assert data["why"] in text(browser, "#sharders")
 
 
@@ -135,6 +141,7 @@ def test_crossings_are_lines_with_their_length_between_named_zones(explained, br
 
 def test_crossings_that_do_not_exist_are_said_in_words(explained, browser):
     data = explained("zones", "--longest", "1K")
+    assert data["longest_tokens"] == 1024
     assert data["intra_node_from_tokens"] is None and data["inter_node_from_tokens"] is None
     assert "No length up to 1K tokens hides a ring's messages" in text(browser, "#zones > p")
     assert browser.value("document.querySelectorAll('#zones line.crossing').length") == 0

@@ -57,3 +57,42 @@ def test_a_point_says_what_it_is_and_why_it_is_not_the_first(planned, browser):
     tip = browser.value("document.getElementById('tip').textContent")
     for words in ("tokens a second", "to the first", "bubble", "exposed communication", "memory", "tp "):
         assert words in tip
+
+
+def without_placement(browser):
+    sections = browser.value("[...document.querySelectorAll('section')].map((section) => section.id)")
+    return "placement" not in sections and "zones" not in sections
+
+
+def test_a_plan_that_gathers_keys_shows_no_placement(planned, browser):
+    assert without_placement(browser)
+
+
+@pytest.fixture
+def planned_in_rings(ballast, browser, tmp_path):
+    (tmp_path / "run.toml").write_text(
+        RUN.replace("h100_dgx", "zeppelin_a").replace("llama3-8b", "llama-7b").replace('"16K"', '"64K"')
+        .replace("gpus = 16", "gpus = 16\ncp = [16]").replace("micro_batches = 8", 'micro_batches = 2\noversize = "truncate"')
+        + '[sharding]\nstrategy = "zeppelin"\n')
+    (tmp_path / "lengths.txt").write_text("\n".join(["48000", "6000", "6000", "3000", "2000", "536"] * 60))
+    shutil.copytree(ROOT / "profiles", tmp_path / "profiles")
+    done = ballast("plan", "run.toml", "--json", "--extrapolate", "--page", "plan.html")
+    assert done.returncode == 0, done.stderr
+    browser.size(1280)
+    browser.open(tmp_path / "plan.html")
+    assert browser.errors == []
+    return json.loads(done.stdout)
+
+
+def test_a_plan_that_may_use_the_stated_rings_shows_zones_placement_and_queues_of_its_best(planned_in_rings, browser):
+    in_rings = [i for i, c in enumerate(planned_in_rings["candidates"], 1) if c["sharding"] == "zeppelin"]
+    assert in_rings  # [sharding] strategy is among what is chosen from
+    page = json.loads(browser.value("document.getElementById('data').textContent"))
+    assert page["placement"]["of"]["ranked"] == in_rings[0]
+    said = browser.value("document.getElementById('placement').textContent")
+    assert "Of the first candidate" in said if in_rings[0] == 1 else f"Of candidate {in_rings[0]}" in said
+    queues = page["placement"]["placement"]["queues"]
+    assert f"{queues['inter_node']} across nodes, {queues['intra_node']} in a node, {queues['local']} local" in said
+    parts = browser.value("Number(document.querySelector('#placement .plot canvas').dataset.parts)")
+    assert parts == sum(len(rank["forward"]) for rank in page["placement"]["placement"]["ranks"]) > 0
+    assert browser.value("document.querySelectorAll('#zones line.crossing').length") == 2

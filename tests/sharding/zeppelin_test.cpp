@@ -153,15 +153,15 @@ RC_GTEST_PROP(Placement, EveryPlanIsValidWithinCapacityAndEvenAfterItsMoves, ())
   }
 }
 
-RC_GTEST_PROP(Placement, NoPlanIsPredictedFasterThanTheLowerBoundAndAutoIsTheFastest, ()) {
+RC_GTEST_PROP(Placement, NoPlanIsFasterThanAnEvenShareWherePiecesAreNoFasterAndAutoIsTheFastest, ()) {
   const LinkedCost cost(random_links());
   const auto cu_seqlens = random_boundaries();
   const int ranks = *rc::gen::inRange(2, 9);
-  const Seconds bound = layer_lower_bound(cu_seqlens, ranks, cost);
+  const Seconds even_share = layer_even_share(cu_seqlens, ranks, cost);
   const Seconds chosen = predict_slowest_layer(shard_auto(cu_seqlens, ranks, cost), cost);
   for (const SharderTrial& trial : try_all_sharders(cu_seqlens, ranks, cost)) {
     const double most_tokens_short = 1e-6;  // of rounding a rank's tokens up
-    RC_ASSERT(trial.slowest >= bound - most_tokens_short);
+    RC_ASSERT(trial.slowest >= even_share - most_tokens_short);
     RC_ASSERT(chosen <= trial.slowest);
   }
 }

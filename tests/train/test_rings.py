@@ -86,6 +86,34 @@ def test_trains_on_an_emulated_cluster_over_routed_messages_to_the_losses_of_one
     assert all(step["predicted_step_seconds"] > 0 for step in training.metrics("emulated"))
 
 
+def paced(training, *arguments, **settings):
+    """On an emulated device but this machine's own links: a cost in seconds, which needs no root."""
+    return training("--emulate", EMULATION, *arguments, run__folder="paced", parallel__cp=4, sharding__strategy="zeppelin",
+                    packing__packer="plain", training__checkpoint_every=1, **settings)
+
+
+def test_leaves_the_placement_of_its_first_step_in_rings_and_keeps_it_on_resume(training):
+    done = paced(training, training__steps=1)
+    assert done.returncode == 0, done.stderr
+    file = training.folder / "paced/placement.json"
+    shown = json.loads(file.read_text())
+    plan = json.loads((training.folder / "paced/plan.jsonl").read_text().splitlines()[0])
+    documents = plan["micro_batches"][shown["dp_rank"]][shown["micro_batch"]]["documents"]
+    assert shown["step"] == 0 and shown["placement"]["tokens"] == sum(document[3] for document in documents)
+    assert [rank["rank"] for rank in shown["placement"]["ranks"]] == [0, 1, 2, 3]
+    assert shown["zones"]["points"] and shown["placement"]["slowest_seconds"] > 0
+    before = file.stat().st_mtime_ns
+    done = paced(training, "--resume", training__steps=2)
+    assert done.returncode == 0, done.stderr
+    assert file.stat().st_mtime_ns == before
+    assert not list((training.folder / "paced").glob("*.partial*"))
+
+
+def test_leaves_no_placement_without_a_cost_in_seconds(training):
+    assert training(run__folder="rings", parallel__cp=2, sharding__strategy="ring", training__steps=1).returncode == 0
+    assert not (training.folder / "rings/placement.json").exists()
+
+
 def test_refuses_an_emulated_cluster_of_other_ranks_or_without_a_card(training, tmp_path):
     assert_refused(training("--emulate", EMULATION, parallel__cp=2), "nodes x ranks_per_node = 4, the run has 2 ranks")
     bare = tmp_path / "bare.toml"
@@ -98,12 +126,15 @@ def test_explains_zones_and_a_placement_on_a_published_cluster(tmp_path):
     links = ["--cluster", ROOT / "profiles/clusters/zeppelin_a.toml", "--model", "llama-7b", "--cp", "16"]
     zones = subprocess.run([PROGRAM, "explain", "zones", "--json", *links], capture_output=True, text=True, check=True)
     zones = json.loads(zones.stdout)
+    assert zones["longest_tokens"] == 262144
     assert 0 < zones["intra_node_from_tokens"] < zones["inter_node_from_tokens"] < 262144
     done = subprocess.run([PROGRAM, "explain", "placement", "--json", "--lengths", "64K,9K,3K,1K,700,500", "--out", page,
                            *links], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
     seconds = {name: trial["seconds"] for name, trial in found["trials"].items()}
     assert found["placement"]["slowest_seconds"] == pytest.approx(min(seconds.values()))
-    assert found["placement"]["lower_bound_gap"] >= 0
+    assert found["placement"]["over_even_share"] == pytest.approx(
+        found["placement"]["slowest_seconds"] / found["placement"]["even_share_seconds"])
+    assert found["placement"]["sharding"] in seconds and "per_document" in seconds  # one spelling
     assert len(found["placement"]["ranks"]) == 16
     assert page.stat().st_size > 10000
