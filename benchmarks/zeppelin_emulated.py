@@ -16,7 +16,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-CASES = {"a800_two_nodes": ["prolong", "prolong64k", "own documents"], "h100_two_nodes": ["prolong"]}
+MIXES = ["prolong", "prolong64k", "own documents"]
+CASES = {"a800_two_nodes": MIXES, "h100_two_nodes": MIXES}
 CONTEXT = 65536  # tokens; documents are cut there
 STRATEGIES = {
     "ring": ["sharding.strategy=ring", "sharding.routing=off"],
@@ -28,6 +29,7 @@ STRATEGIES = {
     "zeppelin": ["sharding.strategy=zeppelin"],
 }
 BASELINES = ["ring", "all-gather", "hybrid DP"]
+STEPS = 3  # the first warms up and does not count
 SAME = 0.02  # two strategies nearer than this have no order
 
 
@@ -79,11 +81,11 @@ def train(profile, corpus, keys, folder):
     run = folder / "run"
     subprocess.run(["rm", "-rf", run], check=True)
     command = ["build/ballast", "train", "recipes/emulated/run.toml", "--emulate", emulation(profile), "--json", "--set",
-               f"run.folder={run}", "--set", f"corpus.path={corpus}", "--set", "training.steps=2"]
+               f"run.folder={run}", "--set", f"corpus.path={corpus}", "--set", f"training.steps={STEPS}"]
     for key in keys:
         command += ["--set", key]
     done = in_cluster(profile, command)
-    steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()][1:]
     late, worked = map(float, re.search(r"was ([\d.]+) s late .* in ([\d.]+) s", done.stderr).groups())
     return {"step_seconds": statistics.mean(s["step_seconds"] for s in steps),
             "predicted_step_seconds": statistics.mean(s["predicted_step_seconds"] for s in steps),

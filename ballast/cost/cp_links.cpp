@@ -24,13 +24,14 @@ MessageCost message_cost(const CpLinks& links, int from, int to, Bytes bytes, in
                      links.lane_rate(path_lane(links, to, path, proxies))});
   }
   const double piece = size / proxies;
-  const double chunk = std::min(piece, static_cast<double>(links.chunk_bytes));
+  // One chunk to each proxy: the last of the first ones is on its card after this, and of the last ones at its goal.
+  const double chunks = std::min(piece, static_cast<double>(links.chunk_bytes)) * (proxies - 1);
   const Seconds across = piece / rate;
   const Seconds inside = size * (proxies - 1) / proxies / links.node_bytes_per_second;
   return {.proxies = proxies,
           .occupied = std::max(across, inside),
-          .latency = links.lane_latency + 2 * (links.node_latency + chunk / links.node_bytes_per_second) +
-                     (inside > across ? chunk / rate : 0)};
+          .latency = links.lane_latency + 2 * (links.node_latency + chunks / links.node_bytes_per_second) +
+                     (inside > across ? chunks / (proxies - 1) / rate : 0)};
 }
 
 MessageCost message_cost(const CpLinks& links, int from, int to, Bytes bytes) {

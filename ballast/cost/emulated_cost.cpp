@@ -16,11 +16,11 @@ class EmulatedCost final : public CostModel {
         emulation_(std::move(emulation)),
         run_(run),
         bytes_per_number_(bytes_per_number) {
-    constexpr double kBits = 8;
+    const auto data_rate = [&](double bits_per_second) { return bits_per_second / 8 * emulation_.card_efficiency; };
     links_.ranks_per_node = emulation_.nodes > 1 ? emulation_.ranks_per_node : 0;
     links_.lanes_per_node = emulation_.cards_per_node;
-    links_.lane_bytes_per_second = emulation_.card_bits_per_second / kBits;
-    for (const double rate : emulation_.card_rates) links_.lane_rates.push_back(rate / kBits);
+    links_.lane_bytes_per_second = data_rate(emulation_.card_bits_per_second);
+    for (const double rate : emulation_.card_rates) links_.lane_rates.push_back(data_rate(rate));
     links_.lane_latency = emulation_.card_latency;
     links_.node_bytes_per_second = emulation_.node_bytes_per_second;
     links_.node_latency = emulation_.node_latency;

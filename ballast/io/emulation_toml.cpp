@@ -7,10 +7,10 @@ namespace ballast {
 
 EmulationSpec emulation_from_toml(std::string_view text, std::string_view where) {
   const toml::table table = parse_toml(text, where);
-  const TableReader reader(
-      table, std::string(where),
-      {"name", "device", "model", "token_scale", "dilation", "nodes", "ranks_per_node", "cards_per_node",
-       "card_bits_per_second", "card_rates", "card_latency_seconds", "node_bytes_per_second", "node_latency_seconds"});
+  const TableReader reader(table, std::string(where),
+                           {"name", "device", "model", "token_scale", "dilation", "nodes", "ranks_per_node",
+                            "cards_per_node", "card_bits_per_second", "card_rates", "card_efficiency",
+                            "card_latency_seconds", "node_bytes_per_second", "node_latency_seconds"});
   const auto count = [&](const char* key) {
     return static_cast<int>(std::clamp<std::int64_t>(reader.whole(key), -1, 1 << 20));
   };
@@ -24,6 +24,7 @@ EmulationSpec emulation_from_toml(std::string_view text, std::string_view where)
           .cards_per_node = count("cards_per_node"),
           .card_bits_per_second = reader.number("card_bits_per_second"),
           .card_rates = reader.numbers("card_rates"),
+          .card_efficiency = reader.number_or("card_efficiency", 1),
           .card_latency = reader.number("card_latency_seconds"),
           .node_bytes_per_second = reader.number("node_bytes_per_second"),
           .node_latency = reader.number("node_latency_seconds")};

@@ -32,6 +32,8 @@ Violations EmulationSpec::violations() const {
                     std::to_string(cards_per_node) + " cards of a node");
   }
   for (const double rate : card_rates) over_zero("card_rates", rate);
+  over_zero("card_efficiency", card_efficiency);
+  if (card_efficiency > 1) found.push_back("card_efficiency: must be 1 or less");
   over_zero("node_bytes_per_second", node_bytes_per_second);
   if (!(std::isfinite(card_latency) && card_latency >= 0)) found.push_back("card_latency_seconds: must be 0 or more");
   if (!(std::isfinite(node_latency) && node_latency >= 0)) found.push_back("node_latency_seconds: must be 0 or more");

@@ -22,6 +22,7 @@ struct EmulationSpec {
   int cards_per_node = 1;               // slot s of a node uses card s * cards / ranks
   double card_bits_per_second = 0;      // one way
   std::vector<double> card_rates = {};  // bits/s by card of a node, where they differ
+  double card_efficiency = 1;           // data over all that a card carries, headers and acknowledgements too
   Seconds card_latency = 0;             // of a small message between nodes
   double node_bytes_per_second = 0;     // inside a node, measured
   Seconds node_latency = 0;

@@ -54,6 +54,7 @@ TEST(Emulation, IsRefusedWithTheKeyThatIsWrong) {
   EXPECT_THAT(complaint(with("llama-7b", "lama-7b")), HasSubstr("did you mean \"llama-7b\"?"));
   EXPECT_THAT(complaint(with("nodes = 2", "nodez = 2")), HasSubstr("did you mean \"nodes\"?"));
   EXPECT_THAT(complaint(with("dilation = 10.5", "dilation = 0")), HasSubstr("dilation: must be over 0"));
+  EXPECT_THAT(complaint(kGood + "card_efficiency = 1.1\n"), HasSubstr("card_efficiency: must be 1 or less"));
   EXPECT_THAT(complaint(with("2e8", "\"fast\"")), HasSubstr("card_bits_per_second: must be a number"));
   EXPECT_THAT(complaint(kGood + "card_rates = [1e8]\n"), HasSubstr("1 rates for 2 cards"));
 }
