@@ -15,6 +15,7 @@
 #include "ballast/io/run_record_json.h"
 #include "ballast/io/run_toml.h"
 #include "ballast/runtime/checkpoint/checkpoint.h"
+#include "ballast/runtime/comm/router.h"
 #include "ballast/runtime/launch/cores.h"
 #include "ballast/runtime/launch/launcher.h"
 #include "ballast/runtime/launch/rank_session.h"
@@ -245,8 +246,12 @@ void run_rank(RankSession& session, const TrainOptions& options, const std::stri
   }
   mesh.world->barrier();  // all timelines are written
   if (pace && rank == 0 && !options.quiet) {
-    fmt::print(stderr, "emulated: this machine was {:.2f} s late of rank 0's pace, in {:.2f} s of its work\n",
-               pace->late(), pace->worked());
+    const Router* router = mesh.network->router();
+    fmt::print(stderr, "emulated: this machine was {:.2f} s late of rank 0's pace, in {:.2f} s of its work{}\n",
+               pace->late(), pace->worked(),
+               router == nullptr
+                   ? ""
+                   : fmt::format("; rank 0 passed on {} bytes of others' messages", router->forwarded_bytes()));
   }
   if (rank == 0) finish_run(setup, session, outcome, last_state, command, options);
 }
