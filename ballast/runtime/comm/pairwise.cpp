@@ -62,8 +62,12 @@ std::string seconds_text(double seconds) {
   return text;
 }
 
-// The first line of what a backend says: some append a stack trace.
-std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
+// What a backend says, in short: some append a stack trace, and Gloo puts its source file before and advice after.
+std::string in_short(std::string_view text) {
+  text = text.substr(0, text.find('\n'));
+  if (text.starts_with("[/")) text.remove_prefix(std::min(text.size(), text.find("] ") + 2));
+  return std::string(text.substr(0, text.find(". This is typically caused by")));
+}
 
 }  // namespace
 
@@ -143,7 +147,7 @@ class PairwiseCommunicator::Exchange {
     if (timed_out) {
       verdict = "no answer from " + ranks + " within " + seconds_text(waited);
     } else {
-      verdict = "lost " + ranks + " after " + seconds_text(waited) + " (" + first_line(error.what()) + ")";
+      verdict = "lost " + ranks + " after " + seconds_text(waited) + " (" + in_short(error.what()) + ")";
       // When one rank ends, its peers end of that: the first is where to look.
       if (const int first = group_.first_lost(); first >= 0 && first != lost[0]) {
         verdict += ", and rank " + std::to_string(first) + " before";
