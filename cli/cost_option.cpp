@@ -83,11 +83,16 @@ std::unique_ptr<CostModel> on_cluster(const CostOptions& options, int cp) {
                            {.dims = {.dp = 1, .pp = 1, .cp = cp}, .tp = options.tp});
 }
 
-std::unique_ptr<CostModel> emulated(const CostOptions& options) {
+std::unique_ptr<CostModel> emulated(const CostOptions& options, int cp) {
   if (!is_run_toml(options.model)) {
     throw UserError("--emulate needs --model RUN.toml: the small model whose numbers travel between its ranks");
   }
-  return make_emulated_cost(read_emulation(options.emulate), read_run_toml(options.model));
+  const EmulationSpec emulation = read_emulation(options.emulate);
+  if (cp > emulation.num_ranks()) {
+    throw UserError(options.emulate + ": nodes x ranks_per_node = " + std::to_string(emulation.num_ranks()) +
+                    " ranks, " + std::to_string(cp) + " are asked for (--cp)");
+  }
+  return make_emulated_cost(emulation, read_run_toml(options.model));
 }
 
 }  // namespace
@@ -113,7 +118,7 @@ std::unique_ptr<CostModel> make_cost(const CostOptions& options, int cp) {
     throw UserError("--cost, --profile, --cluster and --emulate exclude each other: name one");
   }
   if (!options.cluster.empty()) return on_cluster(options, cp);
-  if (!options.emulate.empty()) return emulated(options);
+  if (!options.emulate.empty()) return emulated(options, cp);
   if (!options.profile.empty()) {
     return measured(options);
   }

@@ -27,6 +27,7 @@ using nlohmann::ordered_json;
 struct ExplainOptions {
   CostOptions cost;
   int cp = 16;
+  bool cp_stated = false;
   std::string longest = "256K";
   std::string lengths;  // of placement
   std::string plan;     // of placement: a plan.jsonl
@@ -65,7 +66,9 @@ void write_page(const ExplainOptions& options, const ordered_json& data) {
 }
 
 void explain_zones(const ExplainOptions& options) {
-  const std::unique_ptr<CostModel> cost = make_cost(options.cost, options.cp);
+  // An emulated cluster has its links whatever ranks are asked for.
+  const bool of_any_ranks = !options.cp_stated && !options.cost.emulate.empty();
+  const std::unique_ptr<CostModel> cost = make_cost(options.cost, of_any_ranks ? 1 : options.cp);
   const Tokens longest = size_of_text("--longest", options.longest);
   const ordered_json zones = zones_json(*cost, std::max<Tokens>(longest, 64));
   if (options.json) {
@@ -100,6 +103,24 @@ ShardPlan plan_of(const ExplainOptions& options) {
   throw UserError(fmt::format("--step = {}: {} does not hold it", options.step, options.plan));
 }
 
+// A plan places documents on the nodes of one cluster: on another it is not what a sharder would have made.
+void require_same_cluster(const ShardPlan& plan, const CostModel& cost, const ExplainOptions& options) {
+  const int ranks = plan.num_ranks();
+  if (options.cp_stated && options.cp != ranks) {
+    throw UserError(
+        fmt::format("--cp = {}: the plan {} is of {} ranks; leave --cp out", options.cp, options.plan, ranks));
+  }
+  const auto in_a_node = [ranks](int stated) { return stated > 0 ? std::min(stated, ranks) : ranks; };
+  const int planned = in_a_node(plan.ranks_per_node);
+  const int priced = in_a_node(cost.cp_links().ranks_per_node);
+  const std::string& file = options.cost.cluster.empty() ? options.cost.emulate : options.cost.cluster;
+  if (file.empty() || plan.exchange != KvExchange::rings || planned == priced) return;
+  throw UserError(
+      fmt::format("{}: step {} places {} ranks on nodes of {}, the nodes of {} take {} of them: name the "
+                  "cluster that the plan is of",
+                  options.plan, options.step, ranks, planned, file, priced));
+}
+
 void say_placement(const ordered_json& placement, const std::string& why) {
   fmt::print("{} over {} ranks: {} documents, {} tokens: {} local, {} in a node, {} across nodes; {} tokens moved\n",
              placement["sharding"].get<std::string>(), placement["ranks"].size(),
@@ -128,9 +149,12 @@ void explain_placement(const ExplainOptions& options) {
   const int cp = stated ? stated->num_ranks() : options.cp;
   if (cp < 1) throw UserError(fmt::format("--cp = {}: must be 1 or more ranks", cp));
   const std::unique_ptr<CostModel> cost = make_cost(options.cost, cp);
+  if (stated) require_same_cluster(*stated, *cost, options);
   const std::vector<Tokens> cu_seqlens = stated ? stated->cu_seqlens : boundaries_of(options);
   const PlacementOptions placing{.rank_tokens = size_of_text("--rank-tokens", options.rank_tokens)};
-  const std::vector<SharderTrial> trials = try_all_sharders(cu_seqlens, cp, *cost, placing);
+  std::vector<SharderTrial> trials = try_all_sharders(cu_seqlens, cp, *cost, placing);
+  // One rank: all sharders are the same, and the one that was tried was not priced.
+  if (cp == 1) trials.front().slowest = predict_slowest_layer(trials.front().plan, *cost);
   const Seconds even_share = layer_even_share(cu_seqlens, cp, *cost);
   const ShardPlan plan = stated ? *stated : fastest(trials).plan;
   Tokens longest = 64;
@@ -179,8 +203,14 @@ void add_explain(CLI::App& app) {
       "Example: one long and many short documents over 2 nodes of 8 GPUs\n"
       "  ballast explain placement --lengths 64K,9K,3K,1K,1K,700,500 --cp 16 \\\n"
       "      --cluster profiles/clusters/zeppelin_a.toml --model llama-7b --out placement.html");
-  zones->callback([options] { explain_zones(*options); });
-  placement->callback([options] { explain_placement(*options); });
+  zones->callback([options, zones] {
+    options->cp_stated = zones->count("--cp") > 0;
+    explain_zones(*options);
+  });
+  placement->callback([options, placement] {
+    options->cp_stated = placement->count("--cp") > 0;
+    explain_placement(*options);
+  });
 }
 
 }  // namespace ballast::cli

@@ -15,6 +15,7 @@
 #include "ballast/io/run_record_json.h"
 #include "ballast/io/run_toml.h"
 #include "ballast/runtime/checkpoint/checkpoint.h"
+#include "ballast/runtime/comm/router.h"
 #include "ballast/runtime/launch/cores.h"
 #include "ballast/runtime/launch/launcher.h"
 #include "ballast/runtime/launch/rank_session.h"
@@ -158,17 +159,39 @@ void finish_run(const RunSetup& setup, const RankSession& session, const TrainOu
   }
 }
 
-void run_rank(RankSession& session, const TrainOptions& options, const std::string& command) {
-  const int rank = session.identity().rank;
-  const RunSetup setup = set_up_run(options.request, session.share().threads);
-  const RunSpec& spec = setup.spec;
-  require_ranks(spec, session.identity().world_size, "the launcher");
-  check_run_folder(spec, options.request.resume);
-  const Started started = start_of(setup, options.request.resume);
+// All that can be said of the input before ranks connect. `planned`: of a plan file.
+struct Input {
+  RunSetup setup;
+  Started started;
+  std::unique_ptr<StepSource> planned;
+};
+
+std::unique_ptr<Input> read_input(const RunRequest& request, int threads, int ranks, const std::string& stated_by) {
+  auto input = std::make_unique<Input>(Input{.setup = set_up_run(request, threads), .started = {}, .planned = nullptr});
+  const RunSpec& spec = input->setup.spec;
+  require_ranks(spec, ranks, stated_by);
+  check_run_folder(spec, request.resume);
+  input->started = start_of(input->setup, request.resume);
+  const Started& started = input->started;
   if (started.first_step >= spec.training.steps) {
     throw UserError(fmt::format("{}: [training] steps = {}: the checkpoint {} has done them already", spec.folder,
                                 spec.training.steps, started.checkpoint.string()));
   }
+  if (!request.plan_file.empty()) {
+    input->planned = plans_from_file(input->setup, request.plan_file, started.first_step);
+  }
+  return input;
+}
+
+void run_rank(RankSession& session, const TrainOptions& options, const std::string& command) {
+  const int rank = session.identity().rank;
+  std::unique_ptr<Input> input;
+  session.check_together([&] {
+    input = read_input(options.request, session.share().threads, session.identity().world_size, "the launcher");
+  });
+  const RunSetup& setup = input->setup;
+  const Started& started = input->started;
+  const RunSpec& spec = setup.spec;
   std::optional<EmulatedPace> pace;
   if (setup.emulation) pace.emplace(*setup.cost, session);
   RankHooks& hooks = pace ? static_cast<RankHooks&>(*pace) : session;
@@ -197,9 +220,8 @@ void run_rank(RankSession& session, const TrainOptions& options, const std::stri
     std::fflush(stdout);
   }
 
-  std::unique_ptr<StepSource> source = options.request.plan_file.empty()
-                                           ? plan_from_corpus(setup, started.saved.source_state)
-                                           : plans_from_file(setup, options.request.plan_file, started.first_step);
+  std::unique_ptr<StepSource> source =
+      input->planned ? std::move(input->planned) : plan_from_corpus(setup, started.saved.source_state);
   std::string last_state = started.saved.source_state;
   TrainOutcome outcome;
   {
@@ -225,8 +247,12 @@ void run_rank(RankSession& session, const TrainOptions& options, const std::stri
   }
   mesh.world->barrier();  // all timelines are written
   if (pace && rank == 0 && !options.quiet) {
-    fmt::print(stderr, "emulated: this machine was {:.2f} s late of rank 0's pace, in {:.2f} s of its work\n",
-               pace->late(), pace->worked());
+    const Router* router = mesh.network->router();
+    fmt::print(stderr, "emulated: this machine was {:.2f} s late of rank 0's pace, in {:.2f} s of its work{}\n",
+               pace->late(), pace->worked(),
+               router == nullptr
+                   ? ""
+                   : fmt::format("; rank 0 passed on {} bytes of others' messages", router->forwarded_bytes()));
   }
   if (rank == 0) finish_run(setup, session, outcome, last_state, command, options);
 }
@@ -234,19 +260,23 @@ void run_rank(RankSession& session, const TrainOptions& options, const std::stri
 int launch_or_run(const TrainOptions& options, const std::vector<std::string>& arguments) {
   configure_allocator();
   const std::string command = join(arguments, " ");
-  // Read once here for the launch settings; each rank makes its own set-up.
-  RunSpec stated = read_run_toml(options.request.run_toml, options.request.overrides);
+  const auto identity = rank_identity(process_environment());
+  // Read once here for the launch settings; each rank makes its own set-up. One whose file is at fault meets the others
+  // all the same, so that they hear of it and it is said once.
+  RunSpec stated;
+  try {
+    stated = read_run_toml(options.request.run_toml, options.request.overrides);
+  } catch (const UserError&) {
+    if (!identity) throw;
+  }
+  if (!(stated.launch.timeout_seconds > 0)) stated.launch = LaunchSpec{};
   if (!options.request.emulation_file.empty()) do_not_lease(stated.launch);
-  if (const auto identity = rank_identity(process_environment())) {
+  if (identity) {
     return run_as_rank(*identity, stated.launch, [&](RankSession& session) { run_rank(session, options, command); });
   }
   const int ranks = options.nproc > 0 ? options.nproc : stated.parallel.world_size();
-  const RunSetup setup = set_up_run(options.request, threads_of_a_rank(stated, ranks));
-  require_ranks(setup.spec, ranks, "--nproc");
-  check_run_folder(setup.spec, options.request.resume);
-  // A plan that does not fit the run is refused before anything runs; every rank reads it again.
-  if (!options.request.plan_file.empty()) plans_from_file(setup, options.request.plan_file, 0);
-  start_of(setup, options.request.resume);
+  // Refused before anything runs; every rank reads it again.
+  read_input(options.request, threads_of_a_rank(stated, ranks), ranks, "--nproc");
   LocalLaunch launch;
   launch.num_ranks = ranks;
   launch.arguments = arguments;

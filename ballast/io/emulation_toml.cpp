@@ -14,6 +14,13 @@ EmulationSpec emulation_from_toml(std::string_view text, std::string_view where)
   const auto count = [&](const char* key) {
     return static_cast<int>(std::clamp<std::int64_t>(reader.whole(key), -1, 1 << 20));
   };
+  const std::vector<double> rates = reader.numbers("card_rates");
+  if (rates.empty() && table.contains("card_rates")) {
+    throw UserError(
+        fmt::format("{}: card_rates: 0 rates for {} cards of a node; leave the key out where all cards have "
+                    "card_bits_per_second",
+                    where, count("cards_per_node")));
+  }
   return {.name = reader.text("name"),
           .device = reader.text("device"),
           .model = reader.text("model"),
@@ -23,7 +30,7 @@ EmulationSpec emulation_from_toml(std::string_view text, std::string_view where)
           .ranks_per_node = count("ranks_per_node"),
           .cards_per_node = count("cards_per_node"),
           .card_bits_per_second = reader.number("card_bits_per_second"),
-          .card_rates = reader.numbers("card_rates"),
+          .card_rates = rates,
           .card_efficiency = reader.number_or("card_efficiency", 1),
           .card_latency = reader.number("card_latency_seconds"),
           .node_bytes_per_second = reader.number("node_bytes_per_second"),

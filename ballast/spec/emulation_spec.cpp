@@ -29,7 +29,8 @@ Violations EmulationSpec::violations() const {
   over_zero("card_bits_per_second", card_bits_per_second);
   if (!card_rates.empty() && static_cast<int>(card_rates.size()) != cards_per_node) {
     found.push_back("card_rates: " + std::to_string(card_rates.size()) + " rates for " +
-                    std::to_string(cards_per_node) + " cards of a node");
+                    std::to_string(cards_per_node) +
+                    " cards of a node; leave the key out where all cards have card_bits_per_second");
   }
   for (const double rate : card_rates) over_zero("card_rates", rate);
   over_zero("card_efficiency", card_efficiency);

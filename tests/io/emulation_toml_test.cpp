@@ -57,6 +57,7 @@ TEST(Emulation, IsRefusedWithTheKeyThatIsWrong) {
   EXPECT_THAT(complaint(kGood + "card_efficiency = 1.1\n"), HasSubstr("card_efficiency: must be 1 or less"));
   EXPECT_THAT(complaint(with("2e8", "\"fast\"")), HasSubstr("card_bits_per_second: must be a number"));
   EXPECT_THAT(complaint(kGood + "card_rates = [1e8]\n"), HasSubstr("1 rates for 2 cards"));
+  EXPECT_THAT(complaint(kGood + "card_rates = []\n"), HasSubstr("card_rates: 0 rates for 2 cards of a node; leave"));
 }
 
 }  // namespace

@@ -88,6 +88,11 @@ class Training:
     def losses(self, run="run"):
         return [step["loss"] for step in self.metrics(run)]
 
+    def span_kinds(self, run="run"):
+        """Of what the ranks did, all of them together."""
+        return {span[1] for path in (self.folder / run / "timeline").glob("measured-rank-*.jsonl")
+                for line in path.read_text().splitlines() for span in json.loads(line).get("spans", [])}
+
     def wait_for_steps(self, number, run="run", seconds=60):
         until = time.monotonic() + seconds
         while len(self.metrics(run)) < number:

@@ -1,18 +1,19 @@
-"""Rings, moves and routed messages on real processes: the same losses as one rank, and failures that end in time."""
+"""Rings and moves on real processes: the same losses as one rank, bad plans refused, failures that end in time."""
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
 
 import pytest
+from emulated import TWO_BY_TWO
 from program import PROGRAM, ROOT
-from rank_processes import rank_process
+from rank_processes import ends, rank_process, start_by_hand
 from refusal import assert_refused
 
-EMULATION = ROOT / "profiles/emulated/two_by_two.toml"
-CLUSTER = ROOT / "tools/emulated_cluster"
+ZEPPELIN_A = ["--cluster", ROOT / "profiles/clusters/zeppelin_a.toml", "--model", "llama-7b"]
 
 
 @pytest.mark.parametrize("strategy", ["ring", "hybrid-dp", "zeppelin", "auto"])
@@ -21,6 +22,7 @@ def test_gives_the_losses_of_one_rank_with_rings_over_four(training, strategy):
     assert training(run__folder="one", **exact).returncode == 0
     done = training(run__folder="rings", parallel__cp=4, sharding__strategy=strategy, **exact)
     assert done.returncode == 0, done.stderr
+    assert strategy != "ring" or "RING_KV" in training.span_kinds("rings")
     assert training.losses("rings") == pytest.approx(training.losses("one"), rel=1e-10)
 
 
@@ -40,6 +42,7 @@ def test_a_plan_file_may_move_tokens_and_train_the_same(training):
     (training.folder / "moved.jsonl").write_text("".join(json.dumps(plan) + "\n" for plan in plans))
     done = training("--plan", "moved.jsonl", run__folder="moved", parallel__cp=4, **exact)
     assert done.returncode == 0, done.stderr
+    assert "REMAP" in training.span_kinds("moved")
     assert training.losses("moved") == pytest.approx(training.losses("one"), rel=1e-10)
 
 
@@ -67,28 +70,34 @@ def test_a_rank_killed_in_mid_ring_ends_all_within_the_time_out_naming_it(traini
     assert "rank 2" in "\n".join(errors.strip().splitlines()[-3:])
 
 
-def in_cluster_or_skip(folder, *command):
-    may = subprocess.run([CLUSTER, "check", EMULATION], capture_output=True, text=True, check=False)
-    if may.returncode == 3:
-        pytest.skip(f"this machine emulates no cluster: {may.stderr.strip() or may.stdout.strip()}")
-    return subprocess.run([CLUSTER, "run", EMULATION, "--timeout", "240", "--", *map(str, command)], capture_output=True,
-                          text=True, timeout=300, cwd=folder, check=False)
+def test_ranks_that_disagree_on_a_plan_of_rings_end_and_one_says_which(training):
+    commands = [training.command(parallel__cp=3, sharding__strategy=strategy) for strategy in ["ring", "ring", "per-document"]]
+    ended = ends(start_by_hand(commands, training.folder), 60)
+    assert [code for code, _ in ended] == [1, 1, 1], ended
+    said = "".join(errors for _, errors in ended)
+    assert len(said.splitlines()) == 1, said
+    assert "ranks have different plans for the next step; rank 2: " in said
+    assert "; ranks 0, 1: " in said
 
 
-def test_trains_on_an_emulated_cluster_over_routed_messages_to_the_losses_of_one_rank(training):
-    # A packer that weighs documents would pack by another cost than the emulated one.
-    exact = dict(training__precision="float64", training__steps=2, packing__packer="plain")
-    assert training(run__folder="one", **exact).returncode == 0
-    done = in_cluster_or_skip(training.folder, *training.command("--emulate", EMULATION, run__folder="emulated", parallel__cp=4,
-                                                sharding__strategy="zeppelin", **exact))
-    assert done.returncode == 0, done.stderr
-    assert training.losses("emulated") == pytest.approx(training.losses("one"), rel=1e-9)
-    assert all(step["predicted_step_seconds"] > 0 for step in training.metrics("emulated"))
+def test_ranks_of_another_launcher_say_a_fault_of_the_input_once(training):
+    assert training(run__folder="used", parallel__cp=2, sharding__strategy="ring", training__steps=1).returncode == 0
+    shutil.copy(training.folder / "used/plan.jsonl", training.folder / "two.jsonl")
+    for command, fault in [
+        (training.command(parallel__cpp=3), 'did you mean "pp"?'),
+        (training.command(run__folder="used", parallel__cp=3), "used: this run folder already has steps"),
+        (training.command("--plan", "two.jsonl", parallel__cp=3), "two.jsonl: step 0: is for dp 1 x pp 1 x cp 2"),
+        (training.command(parallel__cp=3, sharding__strategy="zeppelin", sharding__rank_tokens=20), "too many; raise"),
+    ]:
+        ended = ends(start_by_hand([command] * 3, training.folder), 60)
+        assert [code for code, _ in ended] == [2, 2, 2], ended
+        assert all(errors == "" for _, errors in ended[1:]), ended
+        assert len(ended[0][1].splitlines()) == 1 and fault in ended[0][1], ended
 
 
 def paced(training, *arguments, **settings):
     """On an emulated device but this machine's own links: a cost in seconds, which needs no root."""
-    return training("--emulate", EMULATION, *arguments, run__folder="paced", parallel__cp=4, sharding__strategy="zeppelin",
+    return training("--emulate", TWO_BY_TWO, *arguments, run__folder="paced", parallel__cp=4, sharding__strategy="zeppelin",
                     packing__packer="plain", training__checkpoint_every=1, **settings)
 
 
@@ -114,16 +123,18 @@ def test_leaves_no_placement_without_a_cost_in_seconds(training):
     assert not (training.folder / "rings/placement.json").exists()
 
 
-def test_refuses_an_emulated_cluster_of_other_ranks_or_without_a_card(training, tmp_path):
-    assert_refused(training("--emulate", EMULATION, parallel__cp=2), "nodes x ranks_per_node = 4, the run has 2 ranks")
-    bare = tmp_path / "bare.toml"
-    bare.write_text(EMULATION.read_text().replace("cards_per_node = 2", "cards_per_node = 0"))
-    assert_refused(training("--emulate", bare, parallel__cp=4), "cards_per_node = 0: a node needs a network card")
+def test_a_rank_that_refuses_its_input_alone_leaves_no_other_waiting(training):
+    commands = [training.command(parallel__cp=cp) for cp in [3, 2, 3]]
+    began = time.monotonic()
+    ended = ends(start_by_hand(commands, training.folder), 60)
+    assert [code for code, _ in ended] == [2, 2, 2], ended
+    assert "".join(errors for _, errors in ended).startswith("ballast: rank 1: [parallel] dp 1 x pp 1 x cp 2")
+    assert time.monotonic() - began < 20  # which is the time-out
 
 
 def test_explains_zones_and_a_placement_on_a_published_cluster(tmp_path):
     page = tmp_path / "page.html"
-    links = ["--cluster", ROOT / "profiles/clusters/zeppelin_a.toml", "--model", "llama-7b", "--cp", "16"]
+    links = [*ZEPPELIN_A, "--cp", "16"]
     zones = subprocess.run([PROGRAM, "explain", "zones", "--json", *links], capture_output=True, text=True, check=True)
     zones = json.loads(zones.stdout)
     assert zones["longest_tokens"] == 262144
@@ -138,3 +149,22 @@ def test_explains_zones_and_a_placement_on_a_published_cluster(tmp_path):
     assert found["placement"]["sharding"] in seconds and "per_document" in seconds  # one spelling
     assert len(found["placement"]["ranks"]) == 16
     assert page.stat().st_size > 10000
+
+
+def test_explains_a_plan_only_on_the_cluster_and_ranks_that_it_is_of(training, ballast):
+    assert training(parallel__cp=4, sharding__strategy="ring", training__steps=1).returncode == 0
+    plan = ["explain", "placement", "--plan", training.folder / "run/plan.jsonl"]
+    assert_refused(ballast(*plan, "--cp", 16), "--cp = 16", "is of 4 ranks")
+    assert ballast(*plan, *ZEPPELIN_A).returncode == 0
+    of_nodes = (training.folder / "run/plan.jsonl").read_text().replace('"ranks_per_node":0', '"ranks_per_node":2')
+    (training.folder / "nodes.jsonl").write_text(of_nodes)
+    assert_refused(ballast(*plan[:3], training.folder / "nodes.jsonl", *ZEPPELIN_A), "4 ranks on nodes of 2",
+                   "take 4 of them")
+
+
+def test_explains_one_rank_in_all(ballast):
+    done = ballast("explain", "placement", "--json", "--lengths", "4K,1K", "--cp", "1", *ZEPPELIN_A)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [trial["seconds"] for trial in found["trials"].values()] == [found["placement"]["slowest_seconds"]]
+    assert found["placement"]["slowest_seconds"] == pytest.approx(found["placement"]["even_share_seconds"])

@@ -5,6 +5,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include <chrono>
 #include <numeric>
 #include <utility>
 
@@ -52,6 +53,7 @@ class GlooCommunicator final : public PairwiseCommunicator {
     auto direct = receive_direct(bytes.slice(0, 0, router_->direct_bytes(peer, bytes.numel())), from, tag);
     return router_->receive(bytes, peer, channel(tag), std::move(direct));
   }
+  int first_lost() const override { return router_ == nullptr ? -1 : router_->first_lost(); }
 
  private:
   std::unique_ptr<Message> send_direct(at::Tensor bytes, int to, std::uint32_t tag) {
@@ -124,6 +126,7 @@ ProcessGroup connect(const c10::intrusive_ptr<c10d::Store>& store,
       c10d::ProcessGroupGloo::Options::create(std::chrono::milliseconds(static_cast<std::int64_t>(timeout * 1000)));
   options->devices.push_back(device);
   options->threads = 1;  // serves Gloo's own collectives, which PairwiseCommunicator does not use
+  const auto began = std::chrono::steady_clock::now();
   try {
     return c10::make_intrusive<c10d::ProcessGroupGloo>(
         c10::make_intrusive<c10d::PrefixStore>(full_name(name, members), store), rank_in_group,
@@ -131,9 +134,14 @@ ProcessGroup connect(const c10::intrusive_ptr<c10d::Store>& store,
   } catch (const std::exception& error) {
     std::string ranks;
     for (const int member : members) ranks += (ranks.empty() ? "" : ", ") + std::to_string(member);
-    throw CommunicationError("group " + name + ", ranks " + ranks + ": not all joined within " +
-                                 std::to_string(static_cast<int>(timeout)) + " s (" + first_line(error.what()) + ")",
-                             {}, true);
+    const Seconds waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    const bool timed_out = waited >= timeout;  // else the store or a connection ended
+    throw CommunicationError(
+        "group " + name + ", ranks " + ranks + ": not all joined" +
+            (timed_out ? " within " + std::to_string(static_cast<int>(timeout)) + " s"
+                       : "; lost one of them or the store after " + std::to_string(static_cast<int>(waited)) + " s") +
+            " (" + first_line(error.what()) + ")",
+        {}, timed_out);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <utility>
@@ -61,8 +62,12 @@ std::string seconds_text(double seconds) {
   return text;
 }
 
-// The first line of what a backend says: some append a stack trace.
-std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
+// What a backend says, in short: some append a stack trace, and Gloo puts its source file before and advice after.
+std::string in_short(std::string_view text) {
+  text = text.substr(0, text.find('\n'));
+  if (text.starts_with("[/")) text.remove_prefix(std::min(text.size(), text.find("] ") + 2));
+  return std::string(text.substr(0, text.find(". This is typically caused by")));
+}
 
 }  // namespace
 
@@ -86,7 +91,7 @@ class PairwiseCommunicator::Exchange {
       try {
         posted_[i].message->wait(std::max(left, std::chrono::milliseconds(1)));
       } catch (const std::exception& error) {
-        fail(i, std::chrono::duration<double>(Clock::now() - began).count(), error.what());
+        fail(i, std::chrono::duration<double>(Clock::now() - began).count(), error);
       }
     }
     posted_.clear();
@@ -110,30 +115,45 @@ class PairwiseCommunicator::Exchange {
                          peer, is_send});
     } catch (const std::exception& error) {
       posted_.push_back({nullptr, tensor, peer, is_send});
-      fail(posted_.size() - 1, std::chrono::duration<double>(Clock::now() - posted_at_).count(), error.what());
+      fail(posted_.size() - 1, std::chrono::duration<double>(Clock::now() - posted_at_).count(), error);
     }
   }
 
-  [[noreturn]] void fail(std::size_t at, double waited, std::string_view why) {
+  // Who is to blame for a message: whom the error names, else its peer. Global ranks.
+  std::vector<int> suspects(std::size_t at, const std::exception& error) const {
+    const auto* known = dynamic_cast<const CommunicationError*>(&error);
+    if (known != nullptr && !known->lost_ranks.empty()) return known->lost_ranks;
+    return {group_.members_[static_cast<std::size_t>(posted_[at].peer)]};
+  }
+
+  [[noreturn]] void fail(std::size_t at, double waited, const std::exception& error) {
     const bool timed_out = waited >= group_.timeout_ - 0.01;
-    std::vector<int> lost = {group_.members_[static_cast<std::size_t>(posted_[at].peer)]};
+    std::vector<int> lost = suspects(at, error);
     if (timed_out) {
       // Whoever else has not answered by now is as suspect as the first.
       for (std::size_t i = at + 1; i < posted_.size(); ++i) {
         try {
           posted_[i].message->wait(std::chrono::milliseconds(1));
-        } catch (const std::exception&) {
-          const int member = group_.members_[static_cast<std::size_t>(posted_[i].peer)];
-          if (std::find(lost.begin(), lost.end(), member) == lost.end()) lost.push_back(member);
+        } catch (const std::exception& other) {
+          for (const int rank : suspects(i, other)) lost.push_back(rank);
         }
       }
       std::sort(lost.begin(), lost.end());
+      lost.erase(std::unique(lost.begin(), lost.end()), lost.end());
     }
     std::string ranks = lost.size() == 1 ? "rank " : "ranks ";
     for (std::size_t i = 0; i < lost.size(); ++i) ranks += (i > 0 ? ", " : "") + std::to_string(lost[i]);
-    const std::string verdict = timed_out
-                                    ? "no answer from " + ranks + " within " + seconds_text(waited)
-                                    : "lost " + ranks + " after " + seconds_text(waited) + " (" + first_line(why) + ")";
+    std::string verdict;
+    if (timed_out) {
+      verdict = "no answer from " + ranks + " within " + seconds_text(waited);
+    } else {
+      verdict = "lost " + ranks + " after " + seconds_text(waited) + " (" + in_short(error.what()) + ")";
+      // When one rank ends, its peers end of that: the first is where to look.
+      if (const int first = group_.first_lost(); first >= 0 && first != lost[0]) {
+        verdict += ", and rank " + std::to_string(first) + " before";
+        lost.insert(lost.begin(), first);
+      }
+    }
     throw CommunicationError(what_ + ": " + verdict, lost, timed_out);
   }
 

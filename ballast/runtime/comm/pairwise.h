@@ -21,7 +21,8 @@ namespace ballast {
 class Message {
  public:
   virtual ~Message() = default;
-  // Throws any std::exception on time-out or a lost peer; the caller adds what the message was for.
+  // Throws any std::exception on time-out or a lost peer; the caller adds what the message was for. A
+  // CommunicationError where another than the peer is to blame.
   virtual void wait(std::chrono::milliseconds timeout) = 0;
 };
 
@@ -48,6 +49,8 @@ class PairwiseCommunicator : public Communicator {
   // `tag` < 2^31; messages of one sender and tag arrive in order.
   virtual std::unique_ptr<Message> post_send(at::Tensor bytes, int to, std::uint32_t tag) = 0;
   virtual std::unique_ptr<Message> post_receive(at::Tensor bytes, int from, std::uint32_t tag) = 0;
+  // The first of all global ranks that is known to be gone, or -1.
+  virtual int first_lost() const { return -1; }
 
  private:
   friend class PairwiseTransfer;

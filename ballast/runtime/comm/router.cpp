@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "ballast/base/error.h"
+#include "ballast/runtime/comm/communicator.h"
 #include "ballast/runtime/comm/proxy.h"
 #include "ballast/runtime/comm/route_group.h"
 
@@ -48,14 +50,7 @@ std::string of_proxy(int rank, std::string_view what) {
   return "proxy rank " + std::to_string(rank) + ": " + std::string(what);
 }
 
-// Of a chunk to or from a proxy; false where it was aborted.
-bool wait_for(const RouteGroup::Work& chunk, Clock::time_point deadline, int proxy) {
-  try {
-    return chunk->wait(left_until(deadline));
-  } catch (const std::exception& error) {
-    throw RunError(of_proxy(proxy, first_line_of(error)));
-  }
-}
+bool is_past(Clock::time_point deadline) { return Clock::now() + std::chrono::milliseconds(10) >= deadline; }
 
 // Queues by place: none is empty.
 template <class T>
@@ -129,29 +124,35 @@ class Router::Core {
     std::erase(departing_, &sends);
   }
 
+  // Throws CommunicationError: of the rank on the part's way that is gone, or of all on it where none has answered.
   void wait(const Arriving& part, Clock::time_point deadline) {
-    const auto fail_where_lost = [&] {
-      if (const int rank = lost_on_the_way(part); rank >= 0) {
-        throw RunError("rank " + std::to_string(rank) + ", over which a part comes, is gone");
-      }
-    };
     {
       std::unique_lock lock(mutex_);
       announced_.wait_until(lock, deadline,
                             [&] { return part.announced || !part.error.empty() || lost_on_the_way(part) >= 0; });
       if (!part.error.empty()) throw RunError(part.error);
-      if (!part.announced) {
-        fail_where_lost();
-        throw RunError("a part was not announced");
-      }
+      if (!part.announced) throw not_received(part, "a part was not announced");
     }
     for (const RouteGroup::Work& chunk : part.chunks) {
-      if (wait_for(chunk, deadline, part.way.receiver_proxy)) continue;
+      std::string why = "a part has not come";
+      try {
+        if (chunk->wait(left_until(deadline))) continue;
+      } catch (const std::exception& error) {
+        why = of_proxy(part.way.receiver_proxy, first_line_of(error));
+      }
       const std::lock_guard lock(mutex_);
-      fail_where_lost();
-      BALLAST_ASSERT(false, "receives are aborted only where a rank is lost");
+      if (lost_on_the_way(part) < 0 && !is_past(deadline)) {
+        throw CommunicationError(why, {part.way.receiver_proxy}, false);
+      }
+      throw not_received(part, why);
     }
     group.say_received(part.way.receiver_proxy, part.tag);
+  }
+
+  // Of all ranks the first that is gone; -1: none.
+  int first_lost() {
+    const std::lock_guard lock(mutex_);
+    return lost_.empty() ? -1 : lost_.front();
   }
 
  private:
@@ -167,7 +168,7 @@ class Router::Core {
   // itself would tell most of those who wait, but not of what its I/O thread was sending at that moment.
   void lose(int rank) {
     const std::lock_guard lock(mutex_);
-    lost_.insert(rank);
+    lost_.push_back(rank);
     for (const std::shared_ptr<Arriving>& part : arriving_) {
       if (lost_on_the_way(*part) < 0) continue;
       for (const RouteGroup::Work& chunk : part->chunks) chunk->abort();
@@ -182,12 +183,28 @@ class Router::Core {
     }
   }
 
-  // The rank, or -1. REQUIRES: mutex_ is held.
+  std::set<int> ranks_before(const Arriving& part) const {
+    std::set<int> ranks = {std::get<0>(part.place), part.way.sender_proxy, part.way.receiver_proxy};
+    ranks.erase(group.rank());
+    return ranks;
+  }
+
+  // The first that was lost, or -1. REQUIRES: mutex_ is held.
   int lost_on_the_way(const Arriving& part) const {
-    for (const int rank : {std::get<0>(part.place), part.way.sender_proxy, part.way.receiver_proxy}) {
-      if (lost_.contains(rank)) return rank;
+    const std::set<int> ranks = ranks_before(part);
+    for (const int rank : lost_) {
+      if (ranks.contains(rank)) return rank;
     }
     return -1;
+  }
+
+  // REQUIRES: mutex_ is held.
+  CommunicationError not_received(const Arriving& part, const std::string& why) const {
+    if (const int rank = lost_on_the_way(part); rank >= 0) {
+      return {"rank " + std::to_string(rank) + ", over which a part comes, is gone", {rank}, false};
+    }
+    const std::set<int> ranks = ranks_before(part);
+    return {why, {ranks.begin(), ranks.end()}, true};
   }
 
   void take(const RouteHeader& header) {
@@ -237,7 +254,7 @@ class Router::Core {
   int exceptions_at_start_;
   std::mutex mutex_;  // of what follows, up to the proxy
   std::condition_variable announced_;
-  std::set<int> lost_ = {};                                          // ranks whose connections have ended
+  std::vector<int> lost_ = {};                                       // ranks whose connections have ended, in order
   std::map<Place, std::deque<std::shared_ptr<Arriving>>> expected_;  // receives without a header yet
   std::map<Place, std::deque<RouteHeader>> early_;                   // headers without a receive yet
   std::vector<std::shared_ptr<Arriving>> arriving_;                  // announced
@@ -278,9 +295,7 @@ class Router::SentMessage final : public Message {
   void wait(std::chrono::milliseconds timeout) override {
     const Clock::time_point deadline = Clock::now() + timeout;
     direct_->wait(timeout);
-    for (const Departing& send : sends_) {
-      if (!wait_for(send.work, deadline, send.proxy)) throw RunError(of_proxy(send.proxy, "it is gone"));
-    }
+    for (const Departing& send : sends_) wait(send, deadline);
     done_ = true;
   }
 
@@ -294,8 +309,18 @@ class Router::SentMessage final : public Message {
       }
     } catch (const std::exception& error) {
       core_.gave_up_a_message = true;
-      throw RunError(of_proxy(proxy, first_line_of(error)));
+      throw CommunicationError(of_proxy(proxy, first_line_of(error)), {proxy}, false);
     }
+  }
+
+  static void wait(const Departing& send, Clock::time_point deadline) {
+    std::string why = "it is gone";
+    try {
+      if (send.work->wait(left_until(deadline))) return;
+    } catch (const std::exception& error) {
+      why = first_line_of(error);
+    }
+    throw CommunicationError(of_proxy(send.proxy, why), {send.proxy}, is_past(deadline));
   }
 
   Core& core_;
@@ -357,6 +382,8 @@ std::unique_ptr<Message> Router::receive(const at::Tensor& bytes, int from, std:
                                          std::unique_ptr<Message> direct) {
   return std::make_unique<ReceivedMessage>(*core_, bytes, from, channel, std::move(direct));
 }
+
+int Router::first_lost() const { return core_->first_lost(); }
 
 Bytes Router::forwarded_bytes() const { return core_->forwarded_bytes(); }
 

@@ -55,6 +55,8 @@ class Router {
   std::unique_ptr<Message> receive(const at::Tensor& bytes, int from, std::uint64_t channel,
                                    std::unique_ptr<Message> direct);
 
+  // Of all ranks the first whose connection has ended, or -1: mostly the one that the others ended of.
+  int first_lost() const;
   // What this rank has passed on for others so far.
   Bytes forwarded_bytes() const;
 

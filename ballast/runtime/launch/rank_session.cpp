@@ -21,17 +21,31 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Ranks that fail of the same thing do so together, but on a busy machine not at the same moment.
+constexpr Seconds kSameErrorSeconds = 5;
+
+std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
+
 void put(c10d::Store& store, const std::string& key, const std::string& value) {
   store.set(key, std::vector<std::uint8_t>(value.begin(), value.end()));
 }
 
+// `key` ends in the rank that publishes it.
 std::string get(c10d::Store& store, const std::string& key, Seconds timeout) {
+  const Clock::time_point began = Clock::now();
   try {
     store.wait({key}, std::chrono::milliseconds(static_cast<std::int64_t>(timeout * 1000)));
     const std::vector<std::uint8_t> value = store.get(key);
     return std::string(value.begin(), value.end());
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
+    const Seconds waited = std::chrono::duration<double>(Clock::now() - began).count();
     const std::string rank = key.substr(key.rfind('/') + 1);
+    if (waited < timeout) {  // it was not the time-out
+      throw CommunicationError("start: lost the store after " + std::to_string(static_cast<int>(waited)) +
+                                   " s, while waiting for " + key + ": whoever serves it has ended (" +
+                                   first_line(error.what()) + ")",
+                               {}, false);
+    }
     throw CommunicationError("start: no answer from rank " + rank + " within " +
                                  std::to_string(static_cast<int>(timeout)) + " s (it did not publish " + key + ")",
                              {std::atoi(rank.c_str())}, true);
@@ -46,8 +60,6 @@ std::string host_name() {
   std::error_code ignored;
   return boot + "/" + std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string();
 }
-
-std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
 
 }  // namespace
 
@@ -106,6 +118,42 @@ void RankSession::settle() {
   compute_begins();
 }
 
+void RankSession::check_together(const std::function<void()>& check) {
+  std::string fault;
+  try {
+    check();
+  } catch (const UserError& error) {
+    fault = error.what();
+  }
+  put(*store(), "check/" + std::to_string(identity_.rank), "fault: " + fault);
+  for (int rank = 0; rank < identity_.world_size; ++rank) {
+    const std::string told = get(*store(), "check/" + std::to_string(rank), spec_.timeout_seconds).substr(7);
+    if (!told.empty()) throw UserError(rank == 0 ? told : "rank " + std::to_string(rank) + ": " + told);
+  }
+}
+
+void RankSession::say_once(const std::string& error, bool others_may_have_it, const std::function<void()>& say) {
+  compute_ends();  // others need the core to come to their end
+  const std::string own = "error/" + std::to_string(identity_.rank);
+  if (identity_.rank == 0) say();  // before anyone is told that it is said
+  bool said = identity_.rank == 0;
+  try {
+    if (identity_.rank > 0) {
+      if (others_may_have_it) said = get(*store(), "error/0", kSameErrorSeconds) == error;
+      put(*store(), own, error);  // rank 0, and the store perhaps with it, stays for this long
+    } else {
+      put(*store(), own, error);
+      const Clock::time_point began = Clock::now();
+      for (int rank = 1; others_may_have_it && rank < identity_.world_size; ++rank) {
+        const Seconds waited = std::chrono::duration<double>(Clock::now() - began).count();
+        get(*store(), "error/" + std::to_string(rank), std::max(kSameErrorSeconds - waited, 0.001));
+      }
+    }
+  } catch (const std::exception&) {  // another rank has no such error, or the store is gone
+  }
+  if (!said) say();
+}
+
 void RankSession::leave() {
   compute_ends();
   store_.leave();
@@ -130,14 +178,25 @@ int run_as_rank(const RankIdentity& identity, const LaunchSpec& spec,
   const char* fd = std::getenv("BALLAST_STATUS_FD");
   const bool watched = fd != nullptr && identity.launcher == "ballast";
   std::optional<StatusBoard> board;
+  std::optional<RankSession> session;
   const auto fail = [&](RankOutcome outcome, const std::string& error, const std::vector<int>& lost = {}) {
+    const int exit_code = outcome == RankOutcome::user_error ? 2 : 1;
     if (board) board->end(identity.rank, outcome, error, lost);
-    if (!watched || !board) {
-      const std::string action = board ? board->read(identity.rank).action : "";
-      std::fprintf(stderr, "ballast: rank %d: %s%s%s%s\n", identity.rank, error.c_str(),
+    if (watched && board) return exit_code;
+    const auto say = [&] {
+      // A user's fault is of the input, whatever a rank was doing.
+      const std::string action = board && outcome != RankOutcome::user_error ? board->read(identity.rank).action : "";
+      const bool of_all = outcome == RankOutcome::user_error && identity.rank == 0;
+      std::fprintf(stderr, "ballast: %s%s%s%s%s\n",
+                   of_all ? "" : ("rank " + std::to_string(identity.rank) + ": ").c_str(), error.c_str(),
                    action.empty() ? "" : " (last action: ", action.c_str(), action.empty() ? "" : ")");
+    };
+    if (session) {
+      session->say_once(error, outcome != RankOutcome::lost_peer, say);
+    } else {
+      say();
     }
-    return outcome == RankOutcome::user_error ? 2 : 1;
+    return exit_code;
   };
   try {
     board =
@@ -147,9 +206,9 @@ int run_as_rank(const RankIdentity& identity, const LaunchSpec& spec,
     // A peer that died is an error of the exchange, which says who is lost; a signal from its closed socket would say
     // nothing and hide the one that failed first.
     std::signal(SIGPIPE, SIG_IGN);
-    RankSession session(identity, spec, *board);
-    body(session);
-    session.leave();
+    session.emplace(identity, spec, *board);
+    body(*session);
+    session->leave();
     board->end(identity.rank, RankOutcome::finished);
     return 0;
   } catch (const UserError& error) {

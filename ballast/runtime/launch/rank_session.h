@@ -44,6 +44,13 @@ class RankSession final : public RankHooks {
   // To be called once, when the mesh is made: sets the number of compute threads, pins this thread and those it makes
   // from now on (Gloo's, made before, stay free to run on any core), and takes the core lease.
   void settle();
+  // Runs `check` of the input on every rank and returns where all pass. Else throws on all ranks the UserError of the
+  // first that has one, its rank named where that is not 0: so that nobody waits for a rank that has refused its input.
+  // All ranks call it at the same place, once.
+  void check_together(const std::function<void()>& check);
+  // For a rank about to end by an error, whose mesh is gone: calls `say`, but not where rank 0 says the very same.
+  // Waits a few seconds for that where others may have the same error, for all have the same input and plans.
+  void say_once(const std::string& error, bool others_may_have_it, const std::function<void()>& say);
   // Gives the core back and leaves the store, once this rank needs its peers no more.
   void leave();
 
@@ -67,7 +74,8 @@ class RankSession final : public RankHooks {
 };
 
 // Runs `body` as this process's rank and gives the exit code: 0, 1 for failed work, 2 for a user's fault. The error
-// goes to the launcher's status board, which prints it once; without such a board, to standard error.
+// goes to the launcher's status board, which prints it once; without such a board, to standard error, and what all
+// ranks have is said by rank 0 alone.
 int run_as_rank(const RankIdentity& identity, const LaunchSpec& spec,
                 const std::function<void(RankSession& session)>& body);
 

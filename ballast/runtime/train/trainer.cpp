@@ -5,8 +5,10 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "ballast/runtime/profiler/work.h"
@@ -158,11 +160,18 @@ Trainer::Agreement Trainer::agree(const SourcedStep* next, Seconds work, Seconds
     const at::Tensor digests =
         world.all_gather_rows(at::full({1}, static_cast<std::int64_t>(digest), at::kLong),
                               std::vector<std::int64_t>(static_cast<std::size_t>(world.size()), 1));
-    std::string text = "ranks have different plans for the next step:";
+    std::map<std::uint64_t, std::vector<std::string>> ranks_of;
     for (int rank = 0; rank < world.size(); ++rank) {
-      const auto theirs = static_cast<std::uint64_t>(digests[rank].item<std::int64_t>());
-      text += fmt::format(" rank {} {:016x}", rank, theirs);
+      ranks_of[static_cast<std::uint64_t>(digests[rank].item<std::int64_t>())].push_back(std::to_string(rank));
     }
+    std::vector<std::pair<std::size_t, std::string>> groups;  // the fewest ranks first: they are the odd ones
+    for (const auto& [theirs, ranks] : ranks_of) {
+      groups.emplace_back(ranks.size(),
+                          fmt::format("rank{} {}: {:016x}", ranks.size() > 1 ? "s" : "", join(ranks), theirs));
+    }
+    std::sort(groups.begin(), groups.end());
+    std::string text = "ranks have different plans for the next step";
+    for (const auto& [count, group] : groups) text += "; " + group;
     throw RunError(text + "; do all ranks read the same corpus, profile and run file?");
   }
   Agreement agreement{.stop = slot[4] > 0, .peak_memory_bytes = static_cast<Bytes>(slot[5])};

@@ -323,10 +323,10 @@ TEST(RoutedLostPeers, NameTheProxyThatIsGone) {
     EXPECT_STREQ(error.what(), "rank 1 broke");
   }
   // Whichever of the two fails first does so because of rank 1; the other perhaps because of the first.
-  EXPECT_NE(sender.find("send to rank 2 over world: lost rank 2"), std::string::npos) << sender << "\n" << receiver;
-  EXPECT_NE(receiver.find("receive from rank 0 over world: lost rank 0"), std::string::npos) << sender << "\n"
-                                                                                             << receiver;
-  EXPECT_NE((sender + receiver).find("rank 1"), std::string::npos) << sender << "\n" << receiver;
+  EXPECT_NE(sender.find("send to rank 2 over world: lost rank"), std::string::npos) << sender;
+  EXPECT_NE(sender.find("rank 1"), std::string::npos) << sender;
+  EXPECT_NE(receiver.find("receive from rank 0 over world: lost rank"), std::string::npos) << receiver;
+  EXPECT_NE(receiver.find("rank 1"), std::string::npos) << receiver;
 }
 
 }  // namespace

@@ -4,8 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "ballast/base/error.h"
 #include "ballast/runtime/comm/communicator.h"
@@ -111,6 +115,42 @@ TEST(RankProcesses, GiveTheirErrorThemselvesWithoutALauncherOfOurs) {
   testing_support::Subprocess wrong({BALLAST_RANKS_PROGRAM, "0", "1", "run"}, {"RANK=2", "WORLD_SIZE=2"});
   EXPECT_EQ(wrong.wait(60), 2);
   EXPECT_NE(wrong.errors().find("RANK=2 but WORLD_SIZE=2"), std::string::npos) << wrong.errors();
+}
+
+TEST(RankProcesses, SayOnceWhatAllHaveWithoutALauncherOfOurs) {
+  for (const auto& [mode, said] : {std::pair<std::string, std::string>{
+                                       "user-everywhere", "ballast: run.toml: corpus = \"nowhere\": no such folder\n"},
+                                   {"refuse", "ballast: rank 1: run.toml: corpus = \"nowhere\": no such folder\n"}}) {
+    const std::string port = std::to_string(free_port());
+    const auto start = [&, mode = mode](const std::string& rank) {
+      return testing_support::Subprocess({BALLAST_RANKS_PROGRAM, "0", "60", mode, "1"},
+                                         {"RANK=" + rank, "WORLD_SIZE=3", "MASTER_PORT=" + port});
+    };
+    auto first = start("0");
+    auto second = start("1");
+    auto third = start("2");
+    std::string errors;
+    for (testing_support::Subprocess* rank : {&first, &second, &third}) {
+      EXPECT_EQ(rank->wait(60), 2) << rank->errors();
+      errors += rank->errors();
+    }
+    EXPECT_EQ(errors, said);
+  }
+}
+
+TEST(RankProcesses, TellALostStoreFromARankThatDoesNotAnswer) {
+  const std::string port = std::to_string(free_port());
+  const auto start = [&](const std::string& rank, const std::string& mode) {
+    return testing_support::Subprocess({BALLAST_RANKS_PROGRAM, "0", "60", mode, "0"},
+                                       {"RANK=" + rank, "WORLD_SIZE=3", "MASTER_PORT=" + port});
+  };
+  auto server = start("0", "run");
+  auto other = start("1", "run");  // rank 2 never comes
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  kill(server.pid(), SIGKILL);
+  EXPECT_EQ(other.wait(30), 1);
+  EXPECT_NE(other.errors().find("start: lost the store"), std::string::npos) << other.errors();
+  EXPECT_NE(other.errors().find("while waiting for place/2"), std::string::npos) << other.errors();
 }
 
 }  // namespace

@@ -45,6 +45,11 @@ void misbehave(const std::string& mode, Mesh& mesh) {
 }
 
 void step_until_done(RankSession& session, const std::string& mode, int faulty_rank, double timeout) {
+  session.check_together([&] {
+    if (mode == "refuse" && session.identity().rank == faulty_rank) {
+      throw UserError("run.toml: corpus = \"nowhere\": no such folder");
+    }
+  });
   SpanRecorder recorder(session.identity().rank, session.epoch(), session);
   GlooOptions options{.address = session.gloo_address(), .timeout = timeout, .observer = &recorder};
   const ParallelDims dims{.dp = session.identity().world_size, .pp = 1, .cp = 1};
