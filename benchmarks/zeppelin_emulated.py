@@ -29,7 +29,7 @@ STRATEGIES = {
     "zeppelin": ["sharding.strategy=zeppelin"],
 }
 BASELINES = ["ring", "all-gather", "hybrid DP"]
-STEPS = 3  # the first warms up and does not count
+STEPS = 4  # the first warms up and does not count
 SAME = 0.02  # two strategies nearer than this have no order
 
 
@@ -50,12 +50,22 @@ def own_lengths():
     return [d[3] for step in steps for m in step["micro_batches"] for d in m["documents"]]
 
 
-def histogram_lengths(name, rng, count=4000):
+def published_lengths(name, rng, count=20000):
     data = json.loads((ROOT / "benchmarks/data" / name).read_text())
     if isinstance(data, list):
-        return [rng.choice(data) for _ in range(count)]
+        return data
     ranges = [tuple(map(int, re.findall(r"\d+", key))) for key in data]
     return [rng.randrange(low, high) for low, high in rng.choices(ranges, weights=list(data.values()), k=count)]
+
+
+def a_few_like(lengths, rng):
+    """As many as the steps take and a tenth more, evenly spaced in length among all: so few drawn at random may have no
+    long one."""
+    lengths = sorted(min(length, CONTEXT) for length in lengths)
+    count = round(1.1 * STEPS * CONTEXT / statistics.mean(lengths))
+    few = [lengths[int((i + 0.5) / count * len(lengths))] for i in range(count)]
+    rng.shuffle(few)
+    return few
 
 
 def make_corpus(folder, name, lengths, scale, rng):
@@ -114,11 +124,10 @@ def main():
         folder = Path(name)
         for profile in CASES:
             rng = random.Random(5)
-            mixes = {"prolong": histogram_lengths("dist_prolong.json", rng),
-                     "prolong64k": histogram_lengths("prolong64k.json", rng), "own documents": own_lengths()}
+            mixes = {"prolong": published_lengths("dist_prolong.json", rng),
+                     "prolong64k": published_lengths("prolong64k.json", rng), "own documents": own_lengths()}
             for mix in CASES[profile]:
-                lengths = mixes[mix]
-                rng.shuffle(lengths)
+                lengths = a_few_like(mixes[mix], rng)
                 corpus = make_corpus(folder, f"{profile}-{mix.replace(' ', '-')}", lengths, scale_of(profile), rng)
                 strategies = {s: train(profile, corpus, keys, folder) for s, keys in STRATEGIES.items()}
                 best = min(strategies[b]["step_seconds"] for b in BASELINES)

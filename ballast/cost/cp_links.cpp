@@ -45,18 +45,33 @@ MessageCost message_cost(const CpLinks& links, int from, int to, Bytes bytes) {
   return best;
 }
 
+namespace {
+
+std::vector<RoutingRule> rules_between(const CpLinks& links, int from_slot, int to_slot) {
+  std::vector<RoutingRule> rules;
+  constexpr Bytes kSmallest = 1 << 10;
+  constexpr Bytes kLargest = 1 << 30;
+  for (Bytes bytes = kSmallest; bytes <= kLargest; bytes *= 2) {
+    const int proxies = message_cost(links, from_slot, links.ranks_per_node + to_slot, bytes).proxies;
+    if (proxies != (rules.empty() ? 1 : rules.back().proxies)) rules.push_back({bytes, proxies});
+  }
+  return rules;
+}
+
+}  // namespace
+
 Routing routing_of(const CpLinks& links) {
   Routing routing;
   if (!links.routed || links.ranks_per_node == 0) return routing;
   routing.ranks_per_node = links.ranks_per_node;
   routing.cards_per_node = links.lanes_per_node;
   routing.chunk_bytes = links.chunk_bytes;
-  constexpr Bytes kSmallest = 1 << 10;
-  constexpr Bytes kLargest = 1 << 30;
-  for (Bytes bytes = kSmallest; bytes <= kLargest; bytes *= 2) {
-    const int proxies = message_cost(links, 0, links.ranks_per_node, bytes).proxies;
-    if (proxies != (routing.rules.empty() ? 1 : routing.rules.back().proxies))
-      routing.rules.push_back({bytes, proxies});
+  if (links.lane_rates.empty()) {
+    routing.rules = rules_between(links, 0, 0);
+    return routing;
+  }
+  for (int from = 0; from < links.ranks_per_node; ++from) {
+    for (int to = 0; to < links.ranks_per_node; ++to) routing.rules_by_slots.push_back(rules_between(links, from, to));
   }
   return routing;
 }

@@ -6,14 +6,22 @@
 namespace ballast {
 
 bool Routing::active(int world_size) const {
+  const auto routes = [](const std::vector<RoutingRule>& list) {
+    return std::any_of(list.begin(), list.end(), [](const RoutingRule& rule) { return rule.proxies > 1; });
+  };
   return ranks_per_node > 0 && world_size > ranks_per_node &&
-         std::any_of(rules.begin(), rules.end(), [](const RoutingRule& rule) { return rule.proxies > 1; });
+         (routes(rules) || std::any_of(rules_by_slots.begin(), rules_by_slots.end(), routes));
+}
+
+const std::vector<RoutingRule>& Routing::rules_of(int from, int to) const {
+  if (rules_by_slots.empty()) return rules;
+  return rules_by_slots[static_cast<std::size_t>(from % ranks_per_node * ranks_per_node + to % ranks_per_node)];
 }
 
 int Routing::proxies(int from, int to, Bytes bytes) const {
   if (node_of(from) == node_of(to)) return 1;
   int proxies = 1;
-  for (const RoutingRule& rule : rules) {
+  for (const RoutingRule& rule : rules_of(from, to)) {
     if (rule.at_least <= bytes) proxies = rule.proxies;
   }
   return bytes < proxies ? 1 : proxies;
@@ -49,18 +57,26 @@ Violations Routing::violations(int world_size) const {
     found.push_back("cards_per_node = " + std::to_string(cards_per_node) + " must be 1 to ranks_per_node, " + ranks);
   }
   if (chunk_bytes < 1) found.push_back("chunk_bytes must be 1 or more");
-  Bytes before = -1;
-  for (const RoutingRule& rule : rules) {
-    const std::string what = "rule at_least = " + std::to_string(rule.at_least);
-    if (rule.at_least <= before) found.push_back(what + ": must be 0 or more and over the rule before");
-    before = rule.at_least;
-    const std::string proxies = what + ": proxies = " + std::to_string(rule.proxies);
-    if (rule.proxies < 1 || ranks_per_node % rule.proxies != 0) {
-      found.push_back(proxies + " must divide ranks_per_node, " + ranks);
-    } else if (rule.proxies > cards_per_node) {
-      found.push_back(proxies + " must be at most cards_per_node, " + std::to_string(cards_per_node));
+  const auto check = [&](const std::vector<RoutingRule>& list) {
+    Bytes before = -1;
+    for (const RoutingRule& rule : list) {
+      const std::string what = "rule at_least = " + std::to_string(rule.at_least);
+      if (rule.at_least <= before) found.push_back(what + ": must be 0 or more and over the rule before");
+      before = rule.at_least;
+      const std::string proxies = what + ": proxies = " + std::to_string(rule.proxies);
+      if (rule.proxies < 1 || ranks_per_node % rule.proxies != 0) {
+        found.push_back(proxies + " must divide ranks_per_node, " + ranks);
+      } else if (rule.proxies > cards_per_node) {
+        found.push_back(proxies + " must be at most cards_per_node, " + std::to_string(cards_per_node));
+      }
     }
+  };
+  check(rules);
+  if (const std::size_t pairs = rules_by_slots.size();
+      pairs != 0 && pairs != static_cast<std::size_t>(ranks_per_node) * static_cast<std::size_t>(ranks_per_node)) {
+    found.push_back("rules_by_slots: " + std::to_string(pairs) + " lists, not one of each pair of " + ranks + " slots");
   }
+  std::for_each(rules_by_slots.begin(), rules_by_slots.end(), check);
   return found;
 }
 

@@ -31,9 +31,12 @@ struct Routing {
   int cards_per_node = 0;  // 1 to ranks_per_node; the rank in slot s of its node uses card s * cards / ranks
   Bytes chunk_bytes = 0;   // what a proxy receives before it passes it on: the stages of a part overlap by chunks
   std::vector<RoutingRule> rules = {};  // rising in at_least; messages below the first go direct
+  // Where cards differ, instead of `rules`: of the sender's slot * ranks_per_node + the receiver's.
+  std::vector<std::vector<RoutingRule>> rules_by_slots = {};
 
   // Whether any message between ranks of this world may be routed.
   bool active(int world_size) const;
+  const std::vector<RoutingRule>& rules_of(int from, int to) const;
   int node_of(int rank) const { return ranks_per_node == 0 ? 0 : rank / ranks_per_node; }
   // Over how many proxies a message of `bytes` goes; 1 is direct, as all inside a node are, and a message that has not
   // a byte for each proxy.

@@ -125,6 +125,14 @@ TEST(MessageCost, ASlowCardHoldsUpWhatIsRoutedOverIt) {
   links.lane_rates = {1e8, 1e8, 1e8, 1e6};
   EXPECT_EQ(message_cost(links, 0, 4, 1 << 23).proxies, 2) << "cards 0 and 2, not the slow one";
   EXPECT_GT(message_cost(links, 3, 4, 1 << 23).total(), 1);
+  const Routing routing = routing_of(links);
+  EXPECT_EQ(routing.violations(8), Violations{});
+  for (int from = 0; from < 4; ++from) {
+    for (int to = 4; to < 8; ++to) {
+      EXPECT_EQ(routing.proxies(from, to, 1 << 23), message_cost(links, from, to, 1 << 23).proxies)
+          << "messages go as they are priced, from " << from << " to " << to;
+    }
+  }
 }
 
 }  // namespace
