@@ -29,16 +29,25 @@ STRATEGIES = {
     "zeppelin": ["sharding.strategy=zeppelin"],
 }
 BASELINES = ["ring", "all-gather", "hybrid DP"]
+TOKEN_SCALE = 64
+HEADS = 4 * TOKEN_SCALE // 16  # the recipe has 4 where a token stands for 16
+SCALED = [f"model.num_heads={HEADS}", f"model.num_kv_heads={HEADS}", f"packing.window={CONTEXT // TOKEN_SCALE}"]
 STEPS = 4  # the first warms up and does not count
 SAME = 0.02  # two strategies nearer than this have no order
 
 
 def emulation(profile):
-    return f"profiles/emulated/{profile}.toml"
+    return ROOT / f"profiles/emulated/{profile}.toml"
 
 
-def scale_of(profile):
-    return int(re.search(r"^token_scale = (\d+)", (ROOT / emulation(profile)).read_text(), re.M).group(1))
+def coarser(profile, folder):
+    """The emulation with a token of the run for TOKEN_SCALE: as many bytes to send, and less for two cores to compute."""
+    text = emulation(profile).read_text().replace('"../', f'"{ROOT}/profiles/')
+    text, found = re.subn(r"^token_scale = 16$", f"token_scale = {TOKEN_SCALE}", text, flags=re.M)
+    assert found == 1
+    path = folder / f"{profile}.toml"
+    path.write_text(text)
+    return path
 
 
 def own_lengths():
@@ -68,33 +77,33 @@ def a_few_like(lengths, rng):
     return few
 
 
-def make_corpus(folder, name, lengths, scale, rng):
-    """Documents of a scale-th of the lengths: one token of the run stands for `scale`. What they say does not matter."""
+def make_corpus(folder, name, lengths, rng):
+    """Documents of a TOKEN_SCALE-th of the lengths, 2 tokens at least. What they say does not matter."""
     path = folder / f"{name}.jsonl"
     with path.open("w") as file:
         for length in lengths:
-            text = "".join(rng.choices("etaoin shrdlu", k=max(4, min(length, CONTEXT) // scale)))
+            text = "".join(rng.choices("etaoin shrdlu", k=max(2, min(length, CONTEXT) // TOKEN_SCALE)))
             file.write(json.dumps({"text": text}) + "\n")
     subprocess.run(["build/ballast", "corpus", "build", path, "--out", folder / name, "--quiet"], cwd=ROOT, check=True)
     return folder / name
 
 
-def in_cluster(profile, command):
-    done = subprocess.run(["tools/emulated_cluster", "run", emulation(profile), "--", *map(str, command)], cwd=ROOT,
+def in_cluster(file, command):
+    done = subprocess.run(["tools/emulated_cluster", "run", file, "--", *map(str, command)], cwd=ROOT,
                           capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{command}: {done.stderr[-2000:]}")
     return done
 
 
-def train(profile, corpus, keys, folder):
+def train(file, corpus, keys, folder):
     run = folder / "run"
     subprocess.run(["rm", "-rf", run], check=True)
-    command = ["build/ballast", "train", "recipes/emulated/run.toml", "--emulate", emulation(profile), "--json", "--set",
+    command = ["build/ballast", "train", "recipes/emulated/run.toml", "--emulate", file, "--json", "--set",
                f"run.folder={run}", "--set", f"corpus.path={corpus}", "--set", f"training.steps={STEPS}"]
-    for key in keys:
+    for key in [*SCALED, *keys]:
         command += ["--set", key]
-    done = in_cluster(profile, command)
+    done = in_cluster(file, command)
     steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()][1:]
     late, worked = map(float, re.search(r"was ([\d.]+) s late .* in ([\d.]+) s", done.stderr).groups())
     return {"step_seconds": statistics.mean(s["step_seconds"] for s in steps),
@@ -116,20 +125,21 @@ def right_order(strategies):
 def main():
     links = {}
     for way in ("direct", "routed"):
-        done = in_cluster("a800_two_nodes", ["build/bench_emulated_links", emulation("a800_two_nodes"), way])
+        done = in_cluster(emulation("a800_two_nodes"), ["build/bench_emulated_links", emulation("a800_two_nodes"), way])
         links[way] = json.loads(done.stdout)
     ring = {way: f["ring_forward_seconds"] + f["ring_backward_seconds"] for way, f in links.items()}
     cases = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for profile in CASES:
+            file = coarser(profile, folder)
             rng = random.Random(5)
             mixes = {"prolong": published_lengths("dist_prolong.json", rng),
                      "prolong64k": published_lengths("prolong64k.json", rng), "own documents": own_lengths()}
             for mix in CASES[profile]:
                 lengths = a_few_like(mixes[mix], rng)
-                corpus = make_corpus(folder, f"{profile}-{mix.replace(' ', '-')}", lengths, scale_of(profile), rng)
-                strategies = {s: train(profile, corpus, keys, folder) for s, keys in STRATEGIES.items()}
+                corpus = make_corpus(folder, f"{profile}-{mix.replace(' ', '-')}", lengths, rng)
+                strategies = {s: train(file, corpus, keys, folder) for s, keys in STRATEGIES.items()}
                 best = min(strategies[b]["step_seconds"] for b in BASELINES)
                 case = {"profile": profile, "mix": mix, "strategies": strategies,
                         "over_ring": {s: strategies["ring"]["step_seconds"] / f["step_seconds"]
@@ -142,6 +152,7 @@ def main():
     errors = [abs(f["predicted_step_seconds"] / f["step_seconds"] - 1) for c in cases for f in c["strategies"].values()]
     pairs = [right for c in cases for right in c["pairs_in_right_order"]]
     print(json.dumps({
+        "token_scale": TOKEN_SCALE,
         "links": {**links, "routed_crossing_over_direct": links["direct"]["crossing_seconds"] /
                   links["routed"]["crossing_seconds"], "routed_ring_over_direct": ring["direct"] / ring["routed"]},
         "prediction": {"mean_error": statistics.mean(errors), "largest_error": max(errors),
