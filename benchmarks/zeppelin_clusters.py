@@ -52,14 +52,16 @@ precision = "bfloat16"
 """
 
 
-def step_seconds(run, overrides):
+def simulate(run, overrides):
     command = [ROOT / "build/ballast", "simulate", run, "--json", "--extrapolate"]
     for override in overrides:
         command += ["--set", override]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(map(str, command))}: {done.stderr}")
-    return json.loads(done.stdout)["step_seconds"]["mean"]
+    found = json.loads(done.stdout)
+    return {"step_seconds": found["step_seconds"]["mean"], "mfu": found["mfu"],
+            "exposed_communication_share": found["exposed_communication_share"]}
 
 
 def measure(cluster, model, gpus, tokens, mix):
@@ -68,11 +70,11 @@ def measure(cluster, model, gpus, tokens, mix):
         run = Path(folder) / "run.toml"
         run.write_text(RUN.format(model=model, tp=tp, cp=gpus // tp, tokens=tokens, root=ROOT, cluster=cluster,
                                   lengths=MIXES[mix]))
-        seconds = {name: step_seconds(run, keys) for name, keys in STRATEGIES.items()}
-    over_ring = {name: seconds["ring"] / s for name, s in seconds.items()}
+        found = {name: simulate(run, keys) for name, keys in STRATEGIES.items()}
+    over_ring = {name: found["ring"]["step_seconds"] / f["step_seconds"] for name, f in found.items()}
     print(cluster, model, gpus, mix, {k: round(v, 2) for k, v in over_ring.items()}, file=sys.stderr)
     return {"cluster": cluster.upper(), "model": model, "gpus": gpus, "tokens": tokens, "mix": mix,
-            "step_seconds": seconds, "over_ring": over_ring}
+            "strategies": found, "over_ring": over_ring}
 
 
 def main():

@@ -20,8 +20,7 @@ void EmulatedPace::attention_done(bool forward, const std::vector<AttentionPart>
   const Pass pass = forward ? Pass::forward : Pass::backward;
   Seconds seconds = 0;
   for (const AttentionPart& part : parts) {
-    seconds += part.causal ? cost_.attention(pass, {.queries = {0, part.queries}, .keys = {0, part.queries}})
-                           : cost_.rectangle(pass, part.queries, part.keys);
+    seconds += cost_.part_attention(pass, part.queries, part.keys, part.causal);
   }
   busy_for(seconds);
 }

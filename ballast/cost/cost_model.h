@@ -38,6 +38,10 @@ class CostModel {
     return attention(pass, {.queries = {keys, keys + queries}, .keys = {0, keys + queries}}) -
            attention(pass, {.queries = {0, queries}, .keys = {0, queries}});
   }
+  // Of queries that all see `keys` keys or, if causal, as many as there are queries, the i-th the first i.
+  Seconds part_attention(Pass pass, Tokens queries, Tokens keys, bool causal) const {
+    return causal ? attention(pass, {.queries = {0, queries}, .keys = {0, queries}}) : rectangle(pass, queries, keys);
+  }
   // Everything of one layer that is linear in tokens.
   virtual Seconds layer(Pass pass, Tokens tokens) const = 0;
   // One indexed copy of the gathered keys and values of so many tokens into packed order, or of their gradients back.

@@ -41,7 +41,7 @@ struct MessageCost {
 
 // The number of proxies is what makes the message fastest: 1, or a divisor of the ranks of a node, at most its lanes.
 // Section "routing": b_inter n becomes b_intra n (x-1)/x + b_inter n/x + b_intra n (x-1)/x; here the three overlap
-// chunk by chunk, so that the longest of them counts, and one chunk's way through the others.
+// chunk by chunk, so that the longest of them counts, and the way of a chunk to every proxy and from there.
 MessageCost message_cost(const CpLinks& links, int from, int to, Bytes bytes);
 MessageCost message_cost(const CpLinks& links, int from, int to, Bytes bytes, int proxies);
 

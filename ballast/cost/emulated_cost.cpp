@@ -71,10 +71,7 @@ class EmulatedCost final : public CostModel {
     return "emulated " + device_->device() + " running " + emulation_.model + ", on " + emulation_.name;
   }
 
-  Seconds document_attention(Tokens length) const override {
-    const AttentionBlock whole{.queries = {0, length}, .keys = {0, length}};
-    return run_.num_layers * (attention(Pass::forward, whole) + attention(Pass::backward, whole));
-  }
+  Seconds document_attention(Tokens length) const override { return run_.num_layers * layer_attention(length); }
   Seconds document_linear(Tokens length) const override {
     constexpr Tokens kTypicalTokens = 8192;
     const Tokens tokens = kTypicalTokens / emulation_.token_scale + 1;

@@ -16,9 +16,7 @@ constexpr Seconds kNotYet = -1;
 Seconds seconds_of(const std::vector<RingBlock>& blocks, const CostModel& cost, Pass pass) {
   Seconds sum = 0;
   for (const RingBlock& block : blocks) {
-    sum += block.causal
-               ? cost.attention(pass, {.queries = {0, block.queries.size()}, .keys = {0, block.queries.size()}})
-               : cost.rectangle(pass, block.queries.size(), block.keys.size());
+    sum += cost.part_attention(pass, block.queries.size(), block.keys.size(), block.causal);
   }
   return sum;
 }
@@ -26,7 +24,7 @@ Seconds seconds_of(const std::vector<RingBlock>& blocks, const CostModel& cost, 
 Seconds seconds_of(const std::vector<TokenRange>& documents, const CostModel& cost, Pass pass) {
   Seconds sum = 0;
   for (const TokenRange& rows : documents) {
-    sum += cost.attention(pass, {.queries = {0, rows.size()}, .keys = {0, rows.size()}});
+    sum += cost.part_attention(pass, rows.size(), rows.size(), true);
   }
   return sum;
 }
