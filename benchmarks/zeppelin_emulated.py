@@ -2,7 +2,7 @@
 computation paced as on A800 and H100. One crossing and a ring, routed and direct; then a step of every strategy on three
 mixes of documents, measured and predicted. Needs root; nothing else may run meanwhile. Prints one JSON object.
 
-  benchmarks/run zeppelin_emulated
+  benchmarks/run emulated_links zeppelin_emulated    the first is the crossing and the ring alone: a minute
 """
 
 import itertools
@@ -122,12 +122,21 @@ def right_order(strategies):
     return right
 
 
-def main():
+def measured_links():
     links = {}
     for way in ("direct", "routed"):
         done = in_cluster(emulation("a800_two_nodes"), ["build/bench_emulated_links", emulation("a800_two_nodes"), way])
         links[way] = json.loads(done.stdout)
     ring = {way: f["ring_forward_seconds"] + f["ring_backward_seconds"] for way, f in links.items()}
+    return {**links, "routed_crossing_over_direct": links["direct"]["crossing_seconds"] /
+            links["routed"]["crossing_seconds"], "routed_ring_over_direct": ring["direct"] / ring["routed"]}
+
+
+def main():
+    links = measured_links()
+    if sys.argv[1:] == ["links"]:
+        print(json.dumps(links, indent=1))
+        return
     cases = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -153,8 +162,7 @@ def main():
     pairs = [right for c in cases for right in c["pairs_in_right_order"]]
     print(json.dumps({
         "token_scale": TOKEN_SCALE,
-        "links": {**links, "routed_crossing_over_direct": links["direct"]["crossing_seconds"] /
-                  links["routed"]["crossing_seconds"], "routed_ring_over_direct": ring["direct"] / ring["routed"]},
+        "links": links,
         "prediction": {"mean_error": statistics.mean(errors), "largest_error": max(errors),
                        "pairs": len(pairs), "pairs_in_right_order": sum(pairs) / len(pairs)},
         "planning_share_max": max(f["planning_share"] for c in cases for f in c["strategies"].values()),
