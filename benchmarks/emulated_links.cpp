@@ -60,9 +60,9 @@ double crossing(Mesh& mesh, int to, Seconds work) {
 // Forward and backward, the slowest rank.
 std::array<double, 2> ring_attention(Mesh& mesh, RankHooks& hooks, const CostModel& cost) {
   // Messages of 4 MB and little to compute for two cores: in the proportion of a device.
-  constexpr Tokens kTokens = 512;
+  constexpr Tokens kTokens = 256;
   constexpr int kHeads = 64;
-  constexpr int kHeadDim = 128;
+  constexpr int kHeadDim = 256;
   const int ranks = mesh.world->size();
   const ShardPlan plan = shard_ring({0, kTokens}, ranks, cost);
   SpanRecorder recorder(mesh.rank, Clock::now(), hooks);
