@@ -26,7 +26,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr Bytes kCrossing = 8 << 20;
-constexpr int kRepeats = 5;
+constexpr int kRepeats = 15;
 
 double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
