@@ -1,6 +1,5 @@
 // ballast explain: why a layout is what it is. `zones`: from which lengths on a ring hides its messages; `placement`:
-// where the documents of one micro-batch go, and what every other sharder would have taken; of a plan file without a
-// word before it as well.
+// where the documents of one micro-batch go, and what every other sharder would have taken.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -177,13 +176,13 @@ void explain_placement(const ExplainOptions& options) {
 
 void add_explain(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("explain", "Why a layout is what it is");
-  verb->require_subcommand(0, 1);
+  verb->require_subcommand(1);
   const auto options = std::make_shared<ExplainOptions>();
   ExplainOptions& o = *options;
   CLI::App* zones =
       verb->add_subcommand("zones", "From which lengths on a sequence may be cut over a node, over nodes");
   CLI::App* placement = verb->add_subcommand("placement", "Where the documents of one micro-batch go, and why there");
-  for (CLI::App* sub : {verb, zones, placement}) {
+  for (CLI::App* sub : {zones, placement}) {
     add_cost_options(*sub, o.cost);
     sub->add_option("--cp", o.cp, "Context parallel ranks")->type_name("C")->capture_default_str();
     sub->add_option("--out", o.out, "Draw it: one self-contained page")->type_name("FILE.html");
@@ -196,23 +195,14 @@ void add_explain(CLI::App& app) {
       "  ballast explain zones --cluster profiles/clusters/zeppelin_a.toml --model llama-7b --out zones.html");
   placement->add_option("--lengths", o.lengths, "One micro-batch of documents of these lengths")->type_name("L,L,...");
   placement->add_option("--plan", o.plan, "A plan.jsonl, instead of lengths")->type_name("FILE");
-  verb->add_option("plan", o.plan, "A plan.jsonl: as placement --plan")->type_name("PLAN");
-  for (CLI::App* sub : {verb, placement}) {
-    sub->add_option("--step", o.step, "Of the plan")->capture_default_str();
-    sub->add_option("--micro-batch", o.micro_batch, "Of the step")->capture_default_str();
-  }
+  placement->add_option("--step", o.step, "Of the plan")->capture_default_str();
+  placement->add_option("--micro-batch", o.micro_batch, "Of the step")->capture_default_str();
   placement->add_option("--rank-tokens", o.rank_tokens, "Most tokens of a rank in attention; 0: twice an even share")
       ->type_name("L");
   placement->footer(
       "Example: one long and many short documents over 2 nodes of 8 GPUs\n"
       "  ballast explain placement --lengths 64K,9K,3K,1K,1K,700,500 --cp 16 \\\n"
       "      --cluster profiles/clusters/zeppelin_a.toml --model llama-7b --out placement.html");
-  verb->callback([options, verb] {
-    if (!verb->get_subcommands().empty()) return;
-    if (options->plan.empty()) throw UserError("explain needs a plan.jsonl, or one of zones and placement");
-    options->cp_stated = verb->count("--cp") > 0;
-    explain_placement(*options);
-  });
   zones->callback([options, zones] {
     options->cp_stated = zones->count("--cp") > 0;
     explain_zones(*options);
